@@ -1,0 +1,92 @@
+"""Everything that `research` raises on purpose.
+
+    ResearchError
+    ├── UsageError            the command, a setting or a file is wrong              exit 2
+    │   └── PipelineError     a pipeline file; carries every mistake found in it
+    ├── BudgetError           a cap on dollars, calls or time was reached             exit 5
+    ├── ProviderError         a model's provider could not or would not answer        exit 6
+    │   ├── AuthError         key missing or refused; never retried                   exit 2
+    │   ├── RefusedError      the model or its filter declined; never retried
+    │   └── MalformedError    a reply that fits no form we asked for
+    ├── WebError              a search engine or a page could not be had              exit 6
+    │   └── NotRecordedError  only recorded replies may be used, and this one is not there
+    └── StoreError            the store can't be read or written                      exit 8
+
+Each message says what happened, where, and what to do next. `passing` tells whether
+the same work may succeed when tried again: such a failure is never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class ResearchError(Exception):
+    """The root. `exit_code` is what the command line returns when this ends a run."""
+
+    exit_code = 1
+    passing = False
+
+
+class UsageError(ResearchError):
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One thing wrong in a file: where (file, table, key), what, and how to mend it."""
+
+    file: str
+    table: str
+    key: str
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        place = f"[{self.table}]" if self.table else "top level"
+        where = f"{place} {self.key}" if self.key else place
+        return f"{self.file}: {where}: {self.what}. {self.remedy}"
+
+
+class PipelineError(UsageError):
+    """A pipeline file with mistakes; `mistakes` holds all of them."""
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__("\n".join(str(mistake) for mistake in self.mistakes))
+
+
+class BudgetError(ResearchError):
+    exit_code = 5
+
+
+class ProviderError(ResearchError):
+    exit_code = 6
+    passing = True
+
+
+class AuthError(ProviderError):
+    exit_code = 2
+    passing = False
+
+
+class RefusedError(ProviderError):
+    passing = False
+
+
+class MalformedError(ProviderError):
+    pass
+
+
+class WebError(ResearchError):
+    exit_code = 6
+    passing = True
+
+
+class NotRecordedError(WebError):
+    pass
+
+
+class StoreError(ResearchError):
+    exit_code = 8

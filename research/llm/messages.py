@@ -1,0 +1,98 @@
+"""What is said to a model and what comes back, in our own words; the wires translate.
+
+A `Request` is everything that shapes a reply; a `Completion` is the reply. Neither holds
+a clock, a key or an address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+Finish = Literal["stop", "length", "tool_calls", "refusal", "pause"]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A model's wish to use a tool. `arguments` is the JSON text as the model sent it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn. A `tool` message answers the call `call_id`, with an error if `failed`."""
+
+    role: Literal["user", "assistant", "tool"]
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool on offer; `parameters` is a JSON schema of type object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """`max_tokens` is the allowance for the reply, `reasoning_tokens` a further one for thinking.
+
+    `schema`, if given, is the JSON schema that the reply must fit. `purpose` and `given`
+    name the stage kind and what filled its prompt: they are never sent, and only the
+    built-in model reads them.
+    """
+
+    system: str
+    messages: tuple[Message, ...]
+    max_tokens: int
+    reasoning_tokens: int = 0
+    temperature: float | None = None
+    schema: Mapping[str, Any] | None = None
+    tools: tuple[Tool, ...] = ()
+    tool_choice: Literal["auto", "none"] = "auto"
+    purpose: str = ""
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call. `input` counts fresh tokens only; `output` includes `reasoning`."""
+
+    input: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    reasoning: int = 0
+
+
+@dataclass(frozen=True)
+class Completion:
+    text: str
+    finish: Finish
+    usage: Usage
+    model: str  # as the provider names it
+    calls: tuple[ToolCall, ...] = ()
+    request_id: str = ""
+
+
+class Model(Protocol):
+    """Something that completes requests. `name` is `provider:model`, and part of every key."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def complete(self, request: Request) -> Completion:
+        """One completion.
+
+        Raises: ProviderError or one of its kinds.
+        """
+        ...
