@@ -6,7 +6,17 @@
     ├── BudgetError           a cap on dollars, calls or time was reached             exit 5
     ├── ProviderError         a model's provider could not or would not answer        exit 6
     │   ├── AuthError         key missing or refused; never retried                   exit 2
+    │   ├── UnknownModelError the provider has no such model; never retried           exit 2
+    │   ├── OutOfMoneyError   credit, quota or plan used up; never retried
+    │   ├── RateLimitError    too many requests or tokens for now
+    │   ├── OverloadedError   the provider is busy or broken (5xx, 529)
+    │   ├── TimedOutError     no reply, or none in time
+    │   ├── UnreachableError  no connection, or it broke
+    │   ├── BadRequestError   the request itself was refused; never retried
+    │   │   ├── ContextTooLongError   more tokens than the model takes
+    │   │   └── RequestTooLargeError  more bytes than the provider takes (413)
     │   ├── RefusedError      the model or its filter declined; never retried
+    │   ├── TruncatedError    a reply cut off by its connection or its allowance
     │   └── MalformedError    a reply that fits no form we asked for
     ├── WebError              a search engine or a page could not be had              exit 6
     │   └── NotRecordedError  only recorded replies may be used, and this one is not there
@@ -62,8 +72,16 @@ class BudgetError(ResearchError):
 
 
 class ProviderError(ResearchError):
+    """`status` is the HTTP status, if there was one; `retry_after` the seconds that the
+    provider asked to wait, if it did. With `passing`, the same request may be sent again."""
+
     exit_code = 6
     passing = True
+
+    def __init__(self, message: str = "", *, status: int | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
 
 
 class AuthError(ProviderError):
@@ -71,8 +89,49 @@ class AuthError(ProviderError):
     passing = False
 
 
+class UnknownModelError(ProviderError):
+    exit_code = 2
+    passing = False
+
+
+class OutOfMoneyError(ProviderError):
+    passing = False
+
+
+class RateLimitError(ProviderError):
+    pass
+
+
+class OverloadedError(ProviderError):
+    pass
+
+
+class TimedOutError(ProviderError):
+    pass
+
+
+class UnreachableError(ProviderError):
+    pass
+
+
+class BadRequestError(ProviderError):
+    passing = False
+
+
+class ContextTooLongError(BadRequestError):
+    pass
+
+
+class RequestTooLargeError(BadRequestError):
+    pass
+
+
 class RefusedError(ProviderError):
     passing = False
+
+
+class TruncatedError(ProviderError):
+    pass
 
 
 class MalformedError(ProviderError):
