@@ -1,0 +1,87 @@
+"""How well a passage bears on a question, and whether it holds the kind of answer asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from .question import Asked
+from .terms import terms
+from .vocabulary import Kind
+
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_NUMBER = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|"
+    r"twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|twice|once|"
+    r"none|zero|several|single|both)\b|[一二三四五六七八九十百千万]",
+    re.IGNORECASE,
+)
+_DATE = re.compile(
+    rf"(?<![\d.,$€£])(?:1\d{{3}}|20\d\d)(?!\d|[.,]\d)|\b(?:{_MONTHS})\b|\b\d{{1,4}}\s?(?:BCE?|AD|CE)\b|\b\d\d?(?:st|nd|rd|th)\b|"
+    r"\bcentur(?:y|ies)\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\d年|\d世紀|\d{3,4}",
+    re.IGNORECASE,
+)
+_REASON = re.compile(
+    r"\b(?:because|due to|since|so that|so as|therefore|thus|as a result|in order to|caus\w+|reason\w*|owing|led to|"
+    r"result\w* (?:in|from)|to (?:avoid|prevent|protect|reduce|increase|allow|make|help|keep|ensure|provide)|for)\b",
+    re.IGNORECASE,
+)
+_CAPITALISED = re.compile(r"[A-ZÀ-ÖØ-ÞА-ЯΑ-Ω][^\W_]+")
+_CASED = re.compile(r"[a-zа-яα-ω]", re.IGNORECASE)
+
+
+def covered(weights: Mapping[str, float], found: Collection[str]) -> float:
+    """The share of the question's weight that stands in `found`, 0 to 1."""
+    total = sum(weights.values())
+    return sum(weight for word, weight in weights.items() if word in found) / total if total else 0.0
+
+
+def missing_names(asked: Asked, found: Collection[str]) -> list[tuple[str, ...]]:
+    """The question's names of which not even half the words are in `found`."""
+    return [name for name in asked.names if sum(word in found for word in name) * 2 < len(name)]
+
+
+def missing_years(asked: Asked, texts: Iterable[str]) -> list[str]:
+    texts = list(texts)
+    return sorted(year for year in asked.years if not any(year in text for text in texts))
+
+
+def holds(kind: Kind, text: str, asked: Asked) -> bool:
+    """Whether `text` has something that could be the answer: of that kind, and not said by the question."""
+    if kind is Kind.COUNT:
+        return _new(_NUMBER, text, asked)
+    if kind is Kind.WHEN:
+        return _new(_DATE, text, asked)
+    if kind in (Kind.WHO, Kind.WHERE):
+        return _has_new_name(text, asked)
+    if kind is Kind.WHY:
+        return not text.isascii() or _REASON.search(text) is not None
+    return True
+
+
+def _new(pattern: re.Pattern[str], text: str, asked: Asked) -> bool:
+    return any(match[0] not in asked.text for match in pattern.finditer(text))
+
+
+def _has_new_name(text: str, asked: Asked) -> bool:
+    if len(_CASED.findall(text)) * 2 < len(text):
+        return True  # a script without capitals
+    known = set(asked.weights)
+    return any(not known.issuperset(terms(match[0])) for match in _CAPITALISED.finditer(text) if match.start())
+
+
+def alike(one: Collection[str], other: Collection[str]) -> float:
+    """Jaccard similarity of two sets of words."""
+    one, other = set(one), set(other)
+    return len(one & other) / len(one | other) if one or other else 1.0
+
+
+def clean(text: str) -> str:
+    """`text` on one line, without markers of references and outer bars of a table's row."""
+    text = re.sub(r"\s?\[(?:\d{1,3}|[a-z]|citation needed|note \d+)\]|【\d+】", "", text)
+    lines = [re.sub(r"\s*\|\s*", " | ", line.strip().strip("|").strip()) for line in text.splitlines()]
+    return " / ".join(" ".join(line.split()) for line in lines if line.strip(" |-:"))
+
+
+def best_first(scores: Sequence[float]) -> list[int]:
+    return sorted(range(len(scores)), key=lambda index: (-scores[index], index))

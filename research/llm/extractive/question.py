@@ -1,0 +1,93 @@
+"""What a question asks for, read from its words alone: topic, names, years, kind of answer.
+
+English is read best; of a few other languages only the question words are known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .terms import term, terms
+from .vocabulary import FIRST_WORDS, FRAME, QUESTION_WORDS, Kind, kind_of
+
+NAME_WEIGHT = 2.0  # words of names, and numbers, against 1.0 for any other word of the topic
+FRAME_WEIGHT = 0.3  # words that say what is asked about the topic, and seldom stand beside the answer
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`weights`: each content word (stemmed), and how much it tells about the topic.
+    `names`: groups of words (stemmed) that name something. `parts`: the questions it is made of."""
+
+    text: str
+    kind: Kind
+    weights: Mapping[str, float]
+    names: tuple[tuple[str, ...], ...]
+    years: frozenset[str]
+    parts: tuple[str, ...]
+
+
+_YEAR = re.compile(r"(?<![\d.,])(1[0-9]{3}|20[0-9]{2})(?![\d.,]*\d)")
+_QUOTED = re.compile(r"[\"“«„‘'](?=\S)([^\"“”«»„]{2,80}?)(?<=\S)[\"”»“’'](?!\w)")
+_HAN_OR_KATA = re.compile(r"[\u30a0-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # in Japanese, hiragana is grammar
+_PUNCTUATION = "\"'“”‘’«»„()[]?!.,;:…"
+_CONNECTING = frozenset(("of", "the", "de", "la", "von", "van", "and", "for", "in"))
+_SPLIT = re.compile(rf"(?:,?\s+and|,|;|\?)\s+(?={QUESTION_WORDS})", re.IGNORECASE)
+_OPENS = re.compile(rf"(?:(?:in|on|at|to|for|from|by|with)\s+)?{QUESTION_WORDS}", re.IGNORECASE)
+
+
+def read(text: str) -> Asked:
+    """`text` as far as its words tell what it asks for."""
+    text = " ".join(text.split())
+    names = tuple(_names(text))
+    named = {word for name in names for word in name}
+    years = frozenset(_YEAR.findall(text))
+    words = dict.fromkeys([*terms(text), *(word for name in names for word in name)])
+    weights = {word: _weight(word, named) for word in words}
+    return Asked(text, kind_of(text), weights, names, years, tuple(_parts(text)))
+
+
+def _weight(word: str, named: set[str]) -> float:
+    if word in named or any(char.isdigit() for char in word):
+        return NAME_WEIGHT
+    grammar = len(word) < 3 and (not word.isascii() or word in ("no", "not")) and not _HAN_OR_KATA.search(word)
+    return FRAME_WEIGHT if word in FRAME or grammar else 1.0
+
+
+def _names(text: str) -> list[tuple[str, ...]]:
+    """Quoted phrases, capitalised phrases and words like "GPT-5", in order, each once."""
+    found = [match[1] for match in _QUOTED.finditer(text)]
+    if not text.isupper() and not text.istitle():
+        found += _capitalised(text)
+    stemmed = (tuple(_name_words(phrase)) for phrase in found)
+    return list(dict.fromkeys(name for name in stemmed if name))
+
+
+def _capitalised(text: str) -> list[str]:
+    """Runs of capitalised words and words with digits, small connecting words inside them included."""
+    runs: list[list[str]] = [[]]
+    for index, token in enumerate(text.split()):
+        bare = token.strip(_PUNCTUATION)
+        opens = not index and (bare.lower() in FIRST_WORDS or not bare.isascii())
+        if bare and not opens and (any(map(str.isupper, bare)) or (any(map(str.isdigit, bare)) and not bare.isdigit())):
+            runs[-1].append(bare)
+        elif not (runs[-1] and token in _CONNECTING):
+            runs.append([])
+        if token[-1:] in ",;:?":
+            runs.append([])
+    return [" ".join(run) for run in runs if run]
+
+
+def _name_words(phrase: str) -> list[str]:
+    if phrase.isupper() and phrase.isalpha():  # "WHO", "IT"
+        return terms(phrase) or [term(phrase.lower())]
+    return terms(phrase)
+
+
+def _parts(text: str) -> list[str]:
+    """The questions that a compound one is made of; one that is not compound is its only part."""
+    parts = [part.strip(" ,;?") for part in _SPLIT.split(text)]
+    whole = all(len(part.split()) > 2 for part in parts if part) and _OPENS.match(text)
+    return [part for part in parts if part] if whole else [text]

@@ -1,0 +1,78 @@
+"""Words as the built-in model compares them: stems, with a few families of words made one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ... import sentences
+
+# Irregular forms, and nouns and verbs that questions and answers use for one another.
+_FAMILIES = (
+    "win won winner winning wins victory victor champion",
+    "birth born birthday birthplace birthdate",
+    "death died die dies dead dying passed",
+    "write wrote written writer writes author authored writing",
+    "found founded founder founders establish established founding",
+    "invent invented inventor invention",
+    "compose composed composer",
+    "sing sang sung singer sings singing vocals vocalist",
+    "direct directed director",
+    "marry married wife husband spouse marriage",
+    "child children son daughter sons daughters kids",
+    "play played plays portrayed portrays portray",
+    "build built constructed construction building",
+    "locate located location situated lies",
+    "big biggest large larger largest greatest",
+    "high highest tall tallest height",
+    "long longest length",
+    "old oldest age aged",
+    "begin began begun beginning start started starts",
+    "end ended ends finish finished",
+    "discover discovered discoverer discovery",
+    "call called known name named names",
+    "cost costs price prices priced",
+    "lead led leader leads",
+    "hold held holds host hosted hosts",
+    "star starred starring stars",
+    "make made makes maker",
+    "publish published publisher publication",
+    "elect elected election",
+    "kill killed murder murdered assassinated",
+    "film films movie movies",
+    "population inhabitants",
+    "introduce introduced introduction",
+    "release released releases launch launched",
+    "job work worked works occupation profession",
+    "fight fought battle battles",
+    "grow grew grown growth",
+    "rise rose risen rises increase increased increases",
+    "fall fell fallen falls decrease decreased decline declined",
+    "teach taught teacher",
+    "sell sold sales sale",
+    "buy bought purchase purchased acquired",
+    "think thought",
+    "speak spoke spoken speakers",
+    "mean meaning means meant",
+)
+_ONE: Mapping[str, str] = {
+    sentences.stem(word): sentences.stem(family.split()[0]) for family in reversed(_FAMILIES) for word in family.split()
+}
+# Written in capitals only: "us" is a pronoun.
+_COUNTRIES = (
+    (re.compile(r"\b(?:U\.S\.A\.|U\.S\.?(?!\w)|US(?!\w)|United States(?: of America)?)"), "USA"),
+    (re.compile(r"\b(?:U\.K\.?(?!\w)|United Kingdom)"), "UK"),
+)
+
+
+def terms(text: str) -> list[str]:
+    """The content words of `text`, comparable with those of a question."""
+    for pattern, name in _COUNTRIES:
+        text = pattern.sub(name, text)
+    return [_ONE.get(word, word) for word in sentences.content_words(text) if word != "s"]
+
+
+def term(word: str) -> str:
+    """One (folded, lower-case) word in the form of `terms`."""
+    stem = sentences.stem(word)
+    return _ONE.get(stem, stem)
