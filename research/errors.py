@@ -23,7 +23,8 @@
     └── StoreError            the store can't be read or written                      exit 8
 
 Each message says what happened, where, and what to do next. `passing` tells whether
-the same work may succeed when tried again: such a failure is never stored.
+the same work may succeed when tried again: such a failure is never stored. `of_item`
+tells whether, in a fan-out, only the item that met it is lost.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class ResearchError(Exception):
 
     exit_code = 1
     passing = False
+    of_item = False
 
 
 class UsageError(ResearchError):
@@ -72,30 +74,46 @@ class BudgetError(ResearchError):
 
 
 class ProviderError(ResearchError):
-    """`status` is the HTTP status, if there was one; `retry_after` the seconds that the
-    provider asked to wait, if it did. With `passing`, the same request may be sent again."""
+    """A call to a provider that failed. With `passing`, the same request may be sent again.
+
+    status       the HTTP status, if there was one
+    retry_after  seconds that the provider asked to wait, if it did
+    usage        the tokens that the call took all the same (a `messages.Usage`), if that is known
+    """
 
     exit_code = 6
     passing = True
+    of_item = True
 
-    def __init__(self, message: str = "", *, status: int | None = None, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        usage: object | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.retry_after = retry_after
+        self.usage = usage
 
 
 class AuthError(ProviderError):
     exit_code = 2
     passing = False
+    of_item = False
 
 
 class UnknownModelError(ProviderError):
     exit_code = 2
     passing = False
+    of_item = False
 
 
 class OutOfMoneyError(ProviderError):
     passing = False
+    of_item = False
 
 
 class RateLimitError(ProviderError):
@@ -116,14 +134,15 @@ class UnreachableError(ProviderError):
 
 class BadRequestError(ProviderError):
     passing = False
+    of_item = False
 
 
 class ContextTooLongError(BadRequestError):
-    pass
+    of_item = True
 
 
 class RequestTooLargeError(BadRequestError):
-    pass
+    of_item = True
 
 
 class RefusedError(ProviderError):
@@ -141,6 +160,7 @@ class MalformedError(ProviderError):
 class WebError(ResearchError):
     exit_code = 6
     passing = True
+    of_item = True
 
 
 class NotRecordedError(WebError):

@@ -1,0 +1,16 @@
+"""The kinds of stages, one module each, in the order in which data passes through them."""
+
+from ..kinds import Kind
+from . import extract, fetch, plan, prompt, quote, rerank, screen, search, synthesize
+
+KINDS: dict[str, Kind] = {
+    "plan": plan.KIND,
+    "search": search.KIND,
+    "rerank": rerank.KIND,
+    "screen": screen.KIND,
+    "fetch": fetch.KIND,
+    "extract": extract.KIND,
+    "quote": quote.KIND,
+    "synthesize": synthesize.KIND,
+    "prompt": prompt.KIND,
+}

@@ -1,0 +1,326 @@
+"""Runs a pipeline: what in which order, how wide, and whether it must be done at all.
+
+In the terms of Mokhov, Mitchell and Peyton Jones, "Build systems à la carte" (2018), it is
+a suspending scheduler with shallow constructive traces. `want` decides order: each result
+is built once, and whoever needs it waits. `_build` decides width: one call, or one for
+each item. `reuse` decides whether: the key of a piece of work is the digest of its recipe
+and of the *contents* of its direct inputs, so that unchanged content cuts off early.
+
+It knows nothing of search or of models: a `Step` carries the recipe and the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .artifacts import Artifact, Flow
+from .errors import NotRecordedError, ResearchError, TimedOutError
+from .journal import Journal
+from .kinds import INPUTS, attribute, element
+from .ledger import Receipt
+from .pipeline import Pipeline, Source, Stage
+from .selection import Selection, best
+from .store import PAGE, Store, key_of
+
+Make = Callable[[Mapping[str, Any], Receipt], Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage bound to its work. `recipe` is all that shapes its output besides its inputs."""
+
+    stage: Stage
+    recipe: Mapping[str, str]
+    make: Make
+    recorded_only: bool = False  # what is not in the store is an error, and is not made
+
+
+@dataclass
+class Flight:
+    """Work that is going on. Others who want it wait for it; it ends early when nobody does."""
+
+    task: asyncio.Task[tuple[Artifact, dict[str, Any], bool]]
+    waiting: int = 0
+    told: bool = False  # whether one of those who waited has put it on its account
+
+
+@dataclass
+class Executor:
+    """Runs one pipeline once. `flights` is shared by all runs of a process on one store."""
+
+    pipeline: Pipeline
+    steps: Mapping[str, Step]
+    store: Store
+    journal: Journal
+    fresh: Collection[str] = ()  # names of stages to be made anew, whatever the store holds
+    flights: dict[str, Flight] = field(default_factory=dict)
+    _flows: dict[str, Flow] = field(default_factory=dict)
+    _anew: set[str] = field(default_factory=set)  # keys of fresh stages that this run has made
+    _group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+
+    async def run(self, given: Mapping[str, Any]) -> Artifact:
+        """The pipeline's answer, from what every run is given (`question`, `as_of`, `web_date`).
+
+        Raises: the first error that could not be left behind, with all else cancelled.
+        """
+        self._flows = {name: Flow.given(value, INPUTS[name]) for name, value in given.items()}
+        try:
+            async with self._group:
+                answer = await self._whole(Source(self.pipeline.answer))
+        except* ResearchError as group:
+            raise _first(group) from None
+        return answer
+
+    def want(self, name: str) -> Flow:
+        """The flow of a result. Whoever asks first starts its stage."""
+        if name not in self._flows:
+            stage = self.pipeline.giving(name)
+            assert stage is not None, f"loading a pipeline lets no unknown name through: {name}"
+            self._flows[name] = Flow(stage.kind.gives, many=stage.each is not None)
+            self._group.create_task(self._build(stage, self._flows[name]), name=stage.name)
+        return self._flows[name]
+
+    async def _build(self, stage: Stage, flow: Flow) -> None:
+        step = self.steps[stage.name]
+        for source in stage.sources:
+            self.want(source.name)
+        early = self._group.create_task(self._prefetch(step, flow)) if stage.prefetch else None
+        inputs = {name: await self._whole(source) for name, source in stage.takes.items()}
+        if stage.each is None:
+            flow.add(0, await self.reuse(step, inputs, flow, 0))
+        elif stage.want is None:
+            await self._each(step, inputs, flow)
+        else:
+            await self._best(step, inputs, flow)
+        flow.end()
+        if early is not None:
+            early.cancel()
+
+    async def _whole(self, source: Source) -> Artifact:
+        """A result as one artifact: a fanned-out one joined, once all of it is there."""
+        flow = self.want(source.name)
+        artifacts = await flow.in_rank_order()
+        stage = self.pipeline.giving(source.name)
+        if not flow.many or stage is None:
+            return artifacts[0].at(source.path, attribute(flow.kind, source.path))
+        joined = stage.kind.join([artifact.value for artifact in artifacts], stage.params)
+        needs = [key for artifact in artifacts for key in artifact.needs]
+        return Artifact.of(joined, stage.type, needs).at(source.path, attribute(stage.type, source.path))
+
+    async def _items(self, source: Source) -> AsyncIterator[tuple[int, Artifact]]:
+        """The artifacts that a stage fans out over, each as soon as it is there."""
+        flow = self.want(source.name)
+        if flow.many and element(flow.kind) is None:
+            kind = attribute(flow.kind, source.path)
+            async for rank, artifact in flow.arrivals():
+                yield rank, artifact.at(source.path, kind)
+            return
+        whole = await self._whole(source)
+        kind = element(whole.kind)
+        for rank, value in enumerate(whole.value):
+            yield rank, Artifact.of(value, kind, whole.needs)
+
+    async def _each(self, step: Step, inputs: Mapping[str, Artifact], flow: Flow) -> None:
+        """One call for each item, started as the items arrive."""
+        slots = asyncio.Semaphore(step.stage.policy.parallel or 1_000_000)
+        failures: list[ResearchError] = []
+        assert step.stage.each is not None
+
+        async def one(rank: int, item: Artifact) -> None:
+            async with slots:
+                try:
+                    artifact = await self.reuse(step, {**inputs, step.stage.item: item}, flow, rank)
+                except ResearchError as error:
+                    if not error.of_item:
+                        raise
+                    failures.append(error)
+                    self.journal.write("dropped", stage=step.stage.name, item=rank, reason=str(error))
+                    return
+            if (reason := _useless(step.stage, artifact)) is None:
+                flow.add(rank, artifact)
+            else:
+                self.journal.write("dropped", stage=step.stage.name, item=rank, reason=reason)
+
+        total = 0
+        async with asyncio.TaskGroup() as group:
+            async for rank, item in self._items(step.stage.each):
+                total += 1
+                group.create_task(one(rank, item))
+        if total and len(failures) == total:
+            raise failures[0]
+
+    async def _best(self, step: Step, inputs: Mapping[str, Artifact], flow: Flow) -> None:
+        """The best `want` items that are of use; which ones is an artifact too, and kept."""
+        stage = step.stage
+        assert stage.each is not None
+        assert stage.want is not None
+        items = [item async for _, item in self._items(stage.each)]
+        parts = {
+            "selection": "1", **step.recipe, "want": stage.want, "items": [item.ref for item in items],
+            "inputs": {name: artifact.ref for name, artifact in inputs.items()},
+        }  # fmt: skip
+        key = key_of(parts)
+        found = None if stage.name in self.fresh else self.store.find(key)
+        earlier = None if found is None else Selection.parse(found.data)
+
+        async def attempt(rank: int) -> Artifact:
+            artifact = await self.reuse(step, {**inputs, stage.item: items[rank]}, flow, rank)
+            known = earlier is not None and rank in earlier.chosen
+            if not known and (reason := _useless(stage, artifact)) is not None:
+                raise _OfNoUse(reason)
+            flow.add(rank, artifact)
+            return artifact
+
+        def dropped(rank: int, reason: str) -> None:
+            self.journal.write("dropped", stage=stage.name, item=rank, reason=reason)
+
+        selection = await best(len(items), stage.want, attempt, dropped, stage.policy.patience, earlier)
+        self.journal.write("selected", stage=stage.name, chosen=sorted(selection.chosen))
+        if selection.chosen and selection != earlier:
+            self.store.put(key, selection.data(), {})
+
+    async def _prefetch(self, step: Step, flow: Flow) -> None:
+        """Work ahead on likely items, while what decides about them is still being made."""
+        stage = step.stage
+        assert stage.prefetch is not None
+        assert stage.each is not None
+        await _any(self.want(stage.each.name).made, self.want(stage.each.name).ended)
+        if self.want(stage.each.name).ended.is_set():
+            return
+        whole = await self._whole(stage.prefetch.source)
+        inputs = {name: await self._whole(source) for name, source in stage.takes.items()}
+        values = [whole.value] if isinstance(whole.value, str) else list(whole.value)[: stage.prefetch.top]
+
+        async def one(value: Any) -> None:
+            try:
+                item = Artifact.of(value, element(whole.kind) or whole.kind, whole.needs)
+                await self.reuse(step, {**inputs, stage.item: item}, flow, None)
+            except ResearchError as error:
+                if not error.of_item:
+                    raise
+
+        async with asyncio.TaskGroup() as group:
+            for value in values:
+                group.create_task(one(value))
+
+    async def reuse(self, step: Step, inputs: Mapping[str, Artifact], flow: Flow, item: int | None) -> Artifact:
+        """What the step makes of `inputs`: from the store if it is there, else made and kept.
+
+        `item` is the rank in a fan-out, None for work done ahead.
+        Raises: what the work raises; such failures are never stored.
+        """
+        stage = step.stage
+        parts = {**step.recipe, **{f"input {name}": artifact.ref for name, artifact in sorted(inputs.items())}}
+        key = key_of(parts)
+        line = {"stage": stage.name, "item": item, "key": key, "parts": parts}
+        line["needs"] = sorted({need for artifact in inputs.values() for need in artifact.needs})
+        anew = stage.name in self.fresh and key not in self._anew
+        if not anew and key not in self.flights and (found := self.store.find(key)) is not None:
+            self.journal.write("reused", **line, ref=found.ref, receipt=found.receipt)
+            return Artifact(found.data, stage.kind.gives, (key,))
+        if step.recorded_only:
+            what = ", ".join(str(artifact.value) for artifact in inputs.values() if isinstance(artifact.value, str))
+            raise NotRecordedError(f"{stage.name}: not recorded, and only what is recorded may be used: {what}")
+        flow.made.set()
+        self._anew.add(key)
+        self.journal.write("making", stage=stage.name, item=item)
+        artifact, receipt, made = await self._joined(step, key, inputs, anew)
+        self.journal.write("made" if made else "reused", **line, ref=artifact.ref, receipt=receipt)
+        return artifact
+
+    async def _joined(
+        self, step: Step, key: str, inputs: Mapping[str, Artifact], anew: bool
+    ) -> tuple[Artifact, dict[str, Any], bool]:
+        """Take part in the work for `key`: the artifact, its receipt, whether it is on our account."""
+        flight = self.flights.get(key)
+        if flight is None:
+            flight = Flight(asyncio.create_task(self._make(step, key, inputs, anew)))
+            self.flights[key] = flight
+            flight.task.add_done_callback(functools.partial(self._landed, key, flight))
+        flight.waiting += 1
+        try:
+            artifact, receipt, made = await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if flight.waiting == 0 and not flight.task.done():
+                self._landed(key, flight, flight.task)
+                flight.task.cancel()
+        made, flight.told = made and not flight.told, True
+        return artifact, receipt, made
+
+    def _landed(self, key: str, flight: Flight, task: asyncio.Task[Any]) -> None:
+        if self.flights.get(key) is flight:
+            del self.flights[key]
+        if task.done() and not task.cancelled():
+            task.exception()  # whoever waits has it; that nobody does any more is no news
+
+    async def _make(
+        self, step: Step, key: str, inputs: Mapping[str, Artifact], anew: bool
+    ) -> tuple[Artifact, dict[str, Any], bool]:
+        kind = step.stage.kind
+        async with self.store.claim(key):
+            if not anew and (found := self.store.find(key)) is not None:
+                return Artifact(found.data, kind.gives, (key,)), found.receipt, False
+            receipt = Receipt()
+            values = {name: artifact.value for name, artifact in inputs.items()}
+            value = await self._tried(step, values, receipt)
+            artifact = Artifact.of(value, kind.gives, (key,))
+            plain = receipt.plain()
+            self.store.put(key, artifact.data, plain, PAGE if kind.refetchable else None)
+            return artifact, plain, True
+
+    async def _tried(self, step: Step, values: Mapping[str, Any], receipt: Receipt) -> Any:
+        """The work itself, within its time limit, tried again where that may help."""
+        policy, began, tries = step.stage.policy, time.monotonic(), 0
+        while True:
+            try:
+                async with asyncio.timeout(policy.timeout):
+                    value = await step.make(values, receipt)
+            except (ResearchError, TimeoutError) as error:
+                if isinstance(error, TimeoutError):
+                    error = TimedOutError(f"{step.stage.name}: no result within {policy.timeout:g} s")
+                if not error.passing or tries >= policy.retries:
+                    receipt.seconds = time.monotonic() - began
+                    if receipt.calls:
+                        self.journal.write("in_vain", stage=step.stage.name, receipt=receipt.plain())
+                    raise error from None
+                tries += 1
+                await asyncio.sleep(0.5 * 2**tries * random.uniform(0.5, 1))
+            else:
+                receipt.seconds = time.monotonic() - began
+                return value
+
+
+class _OfNoUse(ResearchError):
+    """A definite result that its stage has no use for."""
+
+    of_item = True
+
+
+def _useless(stage: Stage, artifact: Artifact) -> str | None:
+    return None if stage.kind.dropped is None else stage.kind.dropped(artifact.value)
+
+
+def _first(group: BaseExceptionGroup[ResearchError]) -> ResearchError:
+    """The first cause in a group of failures."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, ResearchError)
+    return error
+
+
+async def _any(*events: asyncio.Event) -> None:
+    """Waits for the first of `events`."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()

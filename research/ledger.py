@@ -1,0 +1,94 @@
+"""What work took: tokens, dollars, seconds, tries. Kept beside artifacts, never in them.
+
+Two totals are never mixed: what a run *paid now*, and what it would have cost *as if
+cold*, had nothing been reused. Money is integer nano-dollars; an unknown price is None,
+and makes every total that holds it a lower bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+NANO = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a model, an engine or a site, as settled."""
+
+    what: Literal["model", "search", "fetch"]
+    name: str  # "anthropic:NAME", "local:docs", a host
+    tier: str = ""
+    usd: int | None = 0  # nano-dollars; None: the price is unknown
+    input: int = 0  # fresh tokens
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0  # with the reasoning tokens
+    reasoning: int = 0
+    seconds: float = 0.0
+    waited: float = 0.0  # seconds of them spent waiting for a rate slot or a retry
+    tries: int = 1
+
+
+@dataclass
+class Receipt:
+    """What making one artifact took. `seconds` is wall time."""
+
+    seconds: float = 0.0
+    calls: list[Call] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # "narrowed from 81,000 to 12,000 characters"
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON data, without what has its default value."""
+        blank = asdict(Call("model", ""))
+        calls = [
+            {k: v for k, v in asdict(call).items() if k in ("what", "name") or v != blank[k]} for call in self.calls
+        ]
+        plain: dict[str, Any] = {"seconds": round(self.seconds, 4)}
+        if calls:
+            plain["calls"] = calls
+        if self.notes:
+            plain["notes"] = self.notes
+        return plain
+
+
+@dataclass
+class Total:
+    """A sum over calls. `unknown` counts the calls whose price is not known."""
+
+    usd: int = 0
+    unknown: int = 0
+    models: int = 0
+    searches: int = 0
+    fetches: int = 0
+    input: int = 0
+    output: int = 0
+
+    def add(self, calls: Iterable[dict[str, Any]]) -> None:
+        """Adds calls as `Receipt.plain` gives them."""
+        for call in calls:
+            usd = call.get("usd", 0)
+            self.usd += usd or 0
+            self.unknown += usd is None
+            self.models += call["what"] == "model"
+            self.searches += call["what"] == "search"
+            self.fetches += call["what"] == "fetch"
+            self.input += call.get("input", 0) + call.get("cache_read", 0) + call.get("cache_write", 0)
+            self.output += call.get("output", 0)
+
+
+def dollars(nano: int, unknown: int = 0) -> str:
+    """An amount as people read it.
+
+    >>> dollars(1_234_000_000), dollars(420_000), dollars(0), dollars(1_000_000, unknown=1)
+    ('$1.23', '$0.00042', '$0', '≥ $0.0010')
+    """
+    if nano == 0:
+        amount = "$0"
+    elif nano >= NANO // 100:
+        amount = f"${nano / NANO:.2f}"
+    else:
+        amount = f"${nano / NANO:.2g}" if nano < NANO // 1000 else f"${nano / NANO:.4f}"
+    return f"≥ {amount}" if unknown else amount

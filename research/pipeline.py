@@ -1,0 +1,91 @@
+"""A pipeline: its stages, bound to kinds, prompts and parameters. `loading.py` reads it from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .kinds import Kind, Params, Policy, Sampling, element
+from .prompts import Prompt
+from .store import digest
+
+TIERS = ("cheap", "capable")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an input comes from: a result's name and a path of attributes in it."""
+
+    name: str
+    path: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Source:
+        name, *path = text.split(".")
+        return cls(name, tuple(path))
+
+    def __str__(self) -> str:
+        return ".".join((self.name, *self.path))
+
+
+@dataclass(frozen=True)
+class Prefetch:
+    """The first `top` values of `source` are worked on while `each` is still awaited."""
+
+    source: Source
+    top: int
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step, as declared. `takes` maps the kind's input names to where they come from."""
+
+    name: str
+    kind: Kind
+    gives: str
+    takes: Mapping[str, Source]
+    item: str = ""  # the input that is fanned out, and
+    each: Source | None = None  # over what
+    model: str = ""  # a tier, or "provider:model"
+    prompt: Prompt | None = None
+    params: Params = Params()
+    sampling: Sampling | None = None
+    want: int | None = None
+    policy: Policy = Policy()
+    prefetch: Prefetch | None = None
+
+    @property
+    def type(self) -> Any:
+        """The type of what others take from it: joined, if it is fanned out."""
+        if self.each is None or element(self.kind.gives) is not None:
+            return self.kind.gives
+        return list[self.kind.gives]  # type: ignore[name-defined]
+
+    @property
+    def sources(self) -> Iterable[Source]:
+        yield from self.takes.values()
+        if self.each is not None:
+            yield self.each
+        if self.prefetch is not None:
+            yield self.prefetch.source
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A checked pipeline. `text` is the file as it was read."""
+
+    name: str
+    description: str
+    answer: str
+    stages: Mapping[str, Stage]  # in an order in which each comes after what it takes
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """Of the file and of all its prompts."""
+        return digest("".join([self.text, *(s.prompt.digest for s in self.stages.values() if s.prompt)]))
+
+    def giving(self, name: str) -> Stage | None:
+        """The stage that gives `name`; None for what every run is given."""
+        return next((stage for stage in self.stages.values() if stage.gives == name), None)

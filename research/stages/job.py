@@ -1,0 +1,115 @@
+"""What a stage works with besides its inputs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from ..evidence.untrusted import fence
+from ..kinds import Params, Sampling
+from ..ledger import Call, Receipt
+from ..llm.messages import Completion, Message, Model, Request, Usage
+from ..prompts import Prompt
+from ..web.base import Web
+
+T = TypeVar("T", bound=BaseModel)
+P = TypeVar("P", bound=Params)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call of a stage: its settings, its model or web, and the receipt it writes on.
+
+    `secret` keys the fences around untrusted text; `price` gives the nano-dollars of a
+    call, or None where nobody knows.
+    """
+
+    purpose: str
+    settings: Params
+    receipt: Receipt
+    secret: bytes
+    sampling: Sampling | None = None
+    prompt: Prompt | None = None
+    tier: str = ""
+    asked: Model | None = None
+    price: Callable[[str, Usage], int | None] = lambda _model, _usage: None
+    surfed: Web | None = None
+
+    def params(self, kind: type[P]) -> P:
+        assert isinstance(self.settings, kind)
+        return self.settings
+
+    @property
+    def model(self) -> Model:
+        assert self.asked is not None, f"{self.purpose} has no model"
+        return self.asked
+
+    @property
+    def web(self) -> Web:
+        assert self.surfed is not None, f"{self.purpose} has no web"
+        return self.surfed
+
+    def fenced(self, text: str, label: str) -> str:
+        """`text`, which is not to be trusted, as data that a prompt can hold."""
+        return fence(text, self.secret, label)
+
+    def note(self, text: str) -> None:
+        """For the receipt: what a reader of this artifact should know about its making."""
+        self.receipt.notes.append(text)
+
+    def request(self, given: Mapping[str, Any], shown: Mapping[str, str]) -> Request:
+        """A request with the stage's prompt, its placeholders filled from `shown`."""
+        assert self.prompt is not None
+        assert self.sampling is not None
+        system, text = self.prompt.fill(shown)
+        return Request(
+            system=system,
+            messages=(Message("user", text),),
+            max_tokens=self.sampling.max_tokens,
+            reasoning_tokens=self.sampling.reasoning_tokens,
+            temperature=self.sampling.temperature,
+            purpose=self.purpose,
+            given=given,
+        )
+
+    async def ask(self, request: Request, reply: type[T]) -> T:
+        """A reply that fits `reply`, after at most one repair turn.
+
+        Raises: ProviderError or one of its kinds.
+        """
+        from ..llm.structured import ask
+
+        return await ask(_Metered(self), request, reply)
+
+    async def complete(self, request: Request) -> Completion:
+        """One completion, written on the receipt.
+
+        Raises: ProviderError or one of its kinds.
+        """
+        began = time.monotonic()
+        completion = await self.model.complete(request)
+        usage = completion.usage
+        call = Call(
+            "model", self.model.name, self.tier, self.price(self.model.name, usage), usage.input, usage.cache_read,
+            usage.cache_write, usage.output, usage.reasoning, seconds=round(time.monotonic() - began, 4),
+        )  # fmt: skip
+        self.receipt.calls.append(call)
+        return completion
+
+
+@dataclass(frozen=True)
+class _Metered:
+    """The job's model, with every completion on its receipt."""
+
+    job: Job
+
+    @property
+    def name(self) -> str:
+        return self.job.model.name
+
+    async def complete(self, request: Request) -> Completion:
+        return await self.job.complete(request)
