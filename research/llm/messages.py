@@ -24,13 +24,17 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Message:
-    """One turn. A `tool` message answers the call `call_id`, with an error if `failed`."""
+    """One turn. A `tool` message answers the call `call_id`, with an error if `failed`.
+
+    An assistant's turn hands back the `replay` of the completion that it was.
+    """
 
     role: Literal["user", "assistant", "tool"]
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
     failed: bool = False
+    replay: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,12 +80,16 @@ class Usage:
 
 @dataclass(frozen=True)
 class Completion:
+    """A reply. `replay` is what the provider wants back verbatim when the conversation goes on
+    (signed or encrypted thinking), opaque to all but the wire that made it."""
+
     text: str
     finish: Finish
     usage: Usage
     model: str  # as the provider names it
     calls: tuple[ToolCall, ...] = ()
     request_id: str = ""
+    replay: str = ""
 
 
 class Model(Protocol):

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from research.errors import MalformedError, RefusedError, TruncatedError
 from research.llm.messages import Completion, Finish, Message, Request, Usage
@@ -85,7 +85,13 @@ def test_what_stands_in_it_is_not(text: str, reason: str) -> None:
 
 
 def test_a_part_of_a_broken_value_never_passes_for_the_whole() -> None:
-    for text in ['{"names": [}, {}', "{'names': {}}", "[{}, {'names'", '{names: {"names": ["x"]}}', '{"other": {"names": ["x"]}']:
+    for text in [
+        '{"names": [}, {}',
+        "{'names': {}}",
+        "[{}, {'names'",
+        '{names: {"names": ["x"]}}',
+        '{"other": {"names": ["x"]}',
+    ]:
         with pytest.raises(MalformedError):
             parse(text, Loose)
 
@@ -142,8 +148,9 @@ def test_schema_is_closed_complete_and_written_out() -> None:
 
 
 def test_bounds_that_a_dialect_refuses_become_words() -> None:
-    schema = strict({"type": "array", "items": {"type": "integer", "minimum": 1}, "maxItems": 3}, bounds=frozenset())
-    assert schema == {
+    numbers = {"type": "array", "items": {"type": "integer", "minimum": 1}, "maxItems": 3}
+    schema = strict({"type": "object", "properties": {"numbers": numbers}}, bounds=frozenset())
+    assert schema["properties"]["numbers"] == {
         "type": "array",
         "items": {"type": "integer", "description": "(at least 1)"},
         "description": "(at most 3 items)",
@@ -160,9 +167,14 @@ class Open(BaseModel):
     scores: dict[str, int]
 
 
-def test_what_no_strict_mode_can_hold_is_said() -> None:
-    with pytest.raises(NotStrictError, match="open"):
-        schema_of(Open)
+class Names(RootModel[list[str]]):
+    pass
+
+
+@pytest.mark.parametrize(("model", "reason"), [(Open, "open"), (Names, "no object")])
+def test_what_no_strict_mode_can_hold_is_said(model: type[BaseModel], reason: str) -> None:
+    with pytest.raises(NotStrictError, match=reason):
+        schema_of(model)
 
 
 class Scripted:

@@ -24,7 +24,9 @@ BOUNDS = {
     "maxItems": "at most {} items",
     "pattern": "matching {}",
 }
-KNOWN = {"type", "description", "enum", "const", "format", "items", "properties", "required", "anyOf", "$ref"}
+FORMATS = ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
+PLAIN = ("type", "description", "enum", "const")
+KNOWN = {*PLAIN, "format", "items", "properties", "required", "anyOf", "$ref"}
 Schema = dict[str, Any]
 
 
@@ -51,6 +53,8 @@ class _Strict:
     def whole(self) -> Schema:
         root = {key: value for key, value in self.schema.items() if key not in ("$defs", "definitions")}
         result = self.node(root, ())
+        if result.get("type") != "object":
+            raise NotStrictError("the whole is no object")
         done: set[str] = set()
         while waiting := self.recursive.keys() - done:
             name = min(waiting)
@@ -94,7 +98,7 @@ class _Strict:
         for key, value in schema.items():
             if key in BOUNDS and key not in self.bounds:
                 told.append(BOUNDS[key].format(value))
-            elif key in BOUNDS or key in ("type", "description", "enum", "const", "format"):
+            elif key in BOUNDS or key in PLAIN or (key == "format" and value in FORMATS):
                 kept[key] = value
             elif key not in KNOWN and key not in DROPPED and key != "additionalProperties":
                 raise NotStrictError(f"the keyword {key} is outside the strict subset")
@@ -114,3 +118,21 @@ class _Strict:
         if schema.get("type") == "array" and "items" not in schema:
             raise NotStrictError("an array's items may be anything")
         return schema
+
+
+def same_when_strict(schema: Mapping[str, Any]) -> bool:
+    """Whether `strict(schema)` allows just the values that `schema` does (but for further properties)."""
+    try:
+        strict(schema)
+    except NotStrictError:
+        return False
+    return _all_required(schema)
+
+
+def _all_required(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        properties = value.get("properties")
+        if isinstance(properties, Mapping) and set(properties) != set(value.get("required", ())):
+            return False
+        return all(_all_required(each) for each in value.values())
+    return all(_all_required(each) for each in value) if isinstance(value, list) else True
