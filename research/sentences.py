@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 # Written without spaces between words: runs of these become bigrams, as in Lucene's CJKAnalyzer.
-_UNSPACED = (
+UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
@@ -21,8 +21,8 @@ _SIGNS = "\u0900-\u0963\u0966-\u0dff\u0f71-\u0f84\u1dc0-\u1dff"
 
 _TOKEN = re.compile(
     rf"(?P<number>\d++(?:[.,]\d++)*+)"
-    rf"|(?P<unspaced>[{_UNSPACED}]++)"
-    rf"|(?P<word>[^\W\d_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_SIGNS}])*+(?:'[^\W\d_]++)*+)"
+    rf"|(?P<unspaced>[{UNSPACED}]++)"
+    rf"|(?P<word>[^\W\d_{UNSPACED}](?:[^\W_{UNSPACED}]|[{_SIGNS}])*+(?:'[^\W\d_]++)*+)"
 )
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 

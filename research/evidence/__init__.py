@@ -1,0 +1,15 @@
+"""Evidence that can be checked, as pure functions of text.
+
+    normal       the form in which texts are compared, with the way back to the original
+    quotes       where a quote stands in a page, how surely, and what surrounds it
+    sections     the parts of a page that are no evidence
+    markers      citation markers in a model's text → citations with offsets
+    quantities   numbers with units, dates and names that a text asserts
+    checks       whether a sentence is borne out by the quotes it cites; recall and precision
+    duplicates   copies of one text
+    differences  values that differ for the same thing
+    untrusted    text of strangers, made safe for prompts, terminals and files
+
+Nothing here fetches, asks a model, or looks at a clock. Every function is linear, or
+nearly so, in the length of the text it is given: strangers wrote it.
+"""
