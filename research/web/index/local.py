@@ -1,0 +1,127 @@
+"""A local index as a web: searched by BM25, its stored pages fetched without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from ...errors import StoreError, UsageError
+from ...records import Hit, Outcome, Page
+from ..urls import canonical
+from . import schema
+from .snippets import plain, snippet
+from .terms import expression
+
+TITLE_WEIGHT = 5.0  # how much more a word counts in the title
+LONGEST_TITLE = 300  # characters, as shown
+
+# The best are chosen before their pages are touched.
+_SEARCH = f"""
+SELECT best.url, best.title, best.snippet, record, content FROM (
+    SELECT documents.*, score
+    FROM (SELECT rowid AS id, bm25(words, {TITLE_WEIGHT}, 1.0) AS score FROM words WHERE words MATCH ?)
+    JOIN documents USING (id) ORDER BY score, url LIMIT ?
+) AS best JOIN pages USING (id) ORDER BY score, url
+"""
+_FETCH = "SELECT title, snippet, record, content FROM documents JOIN pages USING (id) WHERE url = ?"
+
+T = TypeVar("T")
+
+
+class LocalWeb:
+    """The web that an index file holds, as it is when this is opened: later builds change nothing here.
+
+    `name` is what the user calls it; `date` is the day whose web it is, where it is a snapshot.
+
+    Raises: UsageError where there is no such index; StoreError where it is damaged.
+    """
+
+    def __init__(self, index: Path, name: str, date: str | None = None) -> None:
+        self.name = name
+        self.date = date
+        self._path = index
+        self._turn = threading.Lock()
+        if not index.is_file():
+            raise UsageError(f"There is no index {name} ({index}): build it with `research index build FOLDER`.")
+        with schema.told(index):
+            self._connection = schema.connect(index, wait=5.0)
+            try:
+                self._source = self._begin()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _begin(self) -> str:
+        """Holds on to the index as it is now; its source."""
+        self._connection.execute("PRAGMA query_only = ON")
+        self._connection.execute("BEGIN")
+        version, source = (schema.about(self._connection, what) for what in ("version", "source"))
+        if source is None:
+            raise UsageError(f"The index {self.name} ({self._path}) is empty, or still being built: {schema.AGAIN}.")
+        if version != str(schema.VERSION):
+            raise UsageError(f"The index {self.name} was made by another version: {schema.AGAIN}.")
+        return source
+
+    @property
+    def source(self) -> str:
+        """The digest of the index's addresses and contents: the same on any machine for the same content."""
+        return self._source
+
+    def close(self) -> None:
+        with self._turn:
+            self._connection.close()
+
+    def __enter__(self) -> LocalWeb:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    async def search(self, query: str, top: int) -> list[Hit]:
+        """At most `top` hits for any of the query's words, best first, each with its best passage as snippet.
+
+        Raises: StoreError.
+        """
+        wanted = expression(query)
+        if not wanted or top < 1:
+            return []
+        return await asyncio.to_thread(self._within, lambda: self._search(query, wanted, top))
+
+    async def fetch(self, url: str) -> Page:
+        """The stored page; one that is not in the index is `gone`.
+
+        Raises: StoreError.
+        """
+        return await asyncio.to_thread(self._within, lambda: self._fetch(url))
+
+    def _within(self, work: Callable[[], T]) -> T:
+        with self._turn, schema.told(self._path):
+            return work()
+
+    def _search(self, query: str, wanted: str, top: int) -> list[Hit]:
+        rows = self._connection.execute(_SEARCH, (wanted, top)).fetchall()
+        return [self._hit(query, rank, *row) for rank, row in enumerate(rows, 1)]
+
+    def _hit(self, query: str, rank: int, url: str, title: str, told: str, record: str, content: str) -> Hit:
+        page = self._page(title, told, record, content)
+        text = page.text if page.outcome is Outcome.OK else told
+        shown = plain(title)[:LONGEST_TITLE]
+        return Hit(url=url, title=shown, snippet=snippet(text, query), rank=rank, date=page.date)
+
+    def _fetch(self, url: str) -> Page:
+        row = None
+        with suppress(ValueError):  # what has no canonical form is not in it
+            row = self._connection.execute(_FETCH, (canonical(url),)).fetchone()
+        if row is None:
+            return Page(url=url, outcome=Outcome.GONE, detail=f"not in the index {self.name}")
+        return self._page(*row)
+
+    def _page(self, title: str, told: str, record: str, content: str) -> Page:
+        if schema.content_digest(title, told, record) == content:
+            return Page.model_validate_json(record)
+        raise StoreError(f"The index {self._path} is damaged: delete it and {schema.AGAIN}.")
