@@ -21,7 +21,7 @@ from ..sentences import UNSPACED, words
 _CHUNK = re.compile(r"[!-,./-~]++|-++|\s++|.", re.DOTALL)
 _DOUBLE_QUOTES = "“”„‟«»″‶〃〝〞〟"
 _SINGLE_QUOTES = "‘’‚‛‹›′‵ʼʹˈ´`"
-_UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # invisible, though letters and marks by category
+UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # invisible, though letters and marks by category
 
 # One word of the original, with the joiners and marks that folding takes out.
 _INSIDE = (
@@ -32,6 +32,11 @@ _WORD = re.compile(
     rf"\d++(?:[.,]\d++)*+|[{UNSPACED}]"
     rf"|[^\W\d_{UNSPACED}](?:[^\W_{UNSPACED}]|[{_INSIDE}])*+(?:['’][^\W\d_]++)*+"
 )
+
+
+def is_variation(char: str) -> bool:
+    """Whether `char` selects a glyph's variant: invisible, and used to smuggle text."""
+    return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
 
 
 @dataclass(frozen=True)
@@ -106,8 +111,10 @@ def canonical(char: str) -> str:
     if char in _SINGLE_QUOTES:
         return "'"
     category = unicodedata.category(char)
-    if category in ("Cf", "Cc", "Cs") or char in _UNSEEN or "\ufe00" <= char <= "\ufe0f":
+    if category in ("Cf", "Cc") or char in UNSEEN or is_variation(char):
         return ""
+    if category == "Cs":
+        return "\ufffd"
     if category == "Pd" or char == "\u2212":
         return "-"
     if char == "\u2800":
