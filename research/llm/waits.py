@@ -37,7 +37,7 @@ def retry_after(headers: Mapping[str, str], text: str = "", now: float | None = 
 
 
 def _number(value: str | None, unit: float = 1.0) -> float | None:
-    return float(value) * unit if value and re.fullmatch(r"-?\d{1,12}(\.\d{1,9})?", value) else None
+    return float(value) * unit if value and re.fullmatch(r"-?\d{1,13}(\.\d{1,9})?", value) else None
 
 
 def _date(value: str | None) -> float | None:

@@ -168,8 +168,8 @@ class ChatStream:
         self.again: Json = {}
 
     def feed(self, event: Event) -> list[str]:
-        if event.data.strip() == "[DONE]":
-            self.done = True
+        self.done = self.done or event.data.strip() == "[DONE]"
+        if self.done:
             return []
         chunk = load(event.data, self.provider)
         if event.name == "error" and "error" not in chunk:
