@@ -21,6 +21,7 @@ from typing import Any
 
 from .artifacts import Artifact, Flow
 from .errors import NotRecordedError, ResearchError, TimedOutError
+from .flights import Flights
 from .journal import Journal
 from .kinds import INPUTS, attribute, element
 from .ledger import Receipt
@@ -29,6 +30,7 @@ from .selection import Selection, best
 from .store import PAGE, Store, key_of
 
 Make = Callable[[Mapping[str, Any], Receipt], Awaitable[Any]]
+Made = tuple[Artifact, dict[str, Any], bool]  # with its receipt, and whether it was made rather than found
 
 
 @dataclass(frozen=True)
@@ -42,15 +44,6 @@ class Step:
 
 
 @dataclass
-class Flight:
-    """Work that is going on. Others who want it wait for it; it ends early when nobody does."""
-
-    task: asyncio.Task[tuple[Artifact, dict[str, Any], bool]]
-    waiting: int = 0
-    told: bool = False  # whether one of those who waited has put it on its account
-
-
-@dataclass
 class Executor:
     """Runs one pipeline once. `flights` is shared by all runs of a process on one store."""
 
@@ -59,7 +52,7 @@ class Executor:
     store: Store
     journal: Journal
     fresh: Collection[str] = ()  # names of stages to be made anew, whatever the store holds
-    flights: dict[str, Flight] = field(default_factory=dict)
+    flights: Flights[Made] = field(default_factory=Flights)
     _flows: dict[str, Flow] = field(default_factory=dict)
     _anew: set[str] = field(default_factory=set)  # keys of fresh stages that this run has made
     _group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
@@ -218,8 +211,8 @@ class Executor:
         stage = step.stage
         parts = {**step.recipe, **{f"input {name}": artifact.ref for name, artifact in sorted(inputs.items())}}
         key = key_of(parts)
-        line = {"stage": stage.name, "item": item, "key": key, "parts": parts}
-        line["needs"] = sorted({need for artifact in inputs.values() for need in artifact.needs})
+        needs = sorted({need for artifact in inputs.values() for need in artifact.needs})
+        line = {"stage": stage.name, "item": item, "key": key, "parts": parts, "needs": needs}
         anew = stage.name in self.fresh and key not in self._anew
         if not anew and key not in self.flights and (found := self.store.find(key)) is not None:
             self.journal.write("reused", **line, ref=found.ref, receipt=found.receipt)
@@ -230,39 +223,12 @@ class Executor:
         flow.made.set()
         self._anew.add(key)
         self.journal.write("making", stage=stage.name, item=item)
-        artifact, receipt, made = await self._joined(step, key, inputs, anew)
-        self.journal.write("made" if made else "reused", **line, ref=artifact.ref, receipt=receipt)
+        work = functools.partial(self._make, step, key, inputs, anew)
+        (artifact, receipt, made), first = await self.flights.join(key, work)
+        self.journal.write("made" if made and first else "reused", **line, ref=artifact.ref, receipt=receipt)
         return artifact
 
-    async def _joined(
-        self, step: Step, key: str, inputs: Mapping[str, Artifact], anew: bool
-    ) -> tuple[Artifact, dict[str, Any], bool]:
-        """Take part in the work for `key`: the artifact, its receipt, whether it is on our account."""
-        flight = self.flights.get(key)
-        if flight is None:
-            flight = Flight(asyncio.create_task(self._make(step, key, inputs, anew)))
-            self.flights[key] = flight
-            flight.task.add_done_callback(functools.partial(self._landed, key, flight))
-        flight.waiting += 1
-        try:
-            artifact, receipt, made = await asyncio.shield(flight.task)
-        finally:
-            flight.waiting -= 1
-            if flight.waiting == 0 and not flight.task.done():
-                self._landed(key, flight, flight.task)
-                flight.task.cancel()
-        made, flight.told = made and not flight.told, True
-        return artifact, receipt, made
-
-    def _landed(self, key: str, flight: Flight, task: asyncio.Task[Any]) -> None:
-        if self.flights.get(key) is flight:
-            del self.flights[key]
-        if task.done() and not task.cancelled():
-            task.exception()  # whoever waits has it; that nobody does any more is no news
-
-    async def _make(
-        self, step: Step, key: str, inputs: Mapping[str, Artifact], anew: bool
-    ) -> tuple[Artifact, dict[str, Any], bool]:
+    async def _make(self, step: Step, key: str, inputs: Mapping[str, Artifact], anew: bool) -> Made:
         kind = step.stage.kind
         async with self.store.claim(key):
             if not anew and (found := self.store.find(key)) is not None:

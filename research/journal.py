@@ -34,7 +34,7 @@ class Journal:
         self.lines: list[dict[str, Any]] = []
         self._listeners = listeners
         self._began = time.monotonic()
-        self._file = None if path is None else open(path, "a", encoding="utf-8")
+        self._file = None if path is None else open(path, "a", encoding="utf-8")  # noqa: SIM115 - until close()
 
     def write(self, event: str, **what: Any) -> None:
         """Append one line, on the disk before this returns to the event loop.
@@ -48,7 +48,9 @@ class Journal:
                 self._file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
                 self._file.flush()
             except OSError as error:
-                raise StoreError(f"the journal {self.path} can't be written: {error}; check the disk's space") from error
+                raise StoreError(
+                    f"the journal {self.path} can't be written: {error}; check the disk's space"
+                ) from error
         for listener in self._listeners:
             listener(line)
 

@@ -6,7 +6,7 @@ import types
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -66,7 +66,9 @@ class Kind:
     params: type[Params] = Params
     model: bool = False  # asks a model, with a prompt
     max_tokens: int = 1000  # for its reply, unless the file says otherwise
-    web: bool = False  # asks the web, so that `source` is part of its keys
+    web: Literal["", "search", "fetch"] = (
+        ""  # asks the web, so that `source` is part of its keys; a search, its engines too
+    )
     refetchable: bool = False  # its results may be let go of when the store is full
     join: Callable[[Sequence[Any], Any], list[Any]] = _together
     dropped: Callable[[Any], str | None] | None = None

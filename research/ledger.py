@@ -7,7 +7,7 @@ and makes every total that holds it a lower bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -92,3 +92,53 @@ def dollars(nano: int, unknown: int = 0) -> str:
     else:
         amount = f"${nano / NANO:.2g}" if nano < NANO // 1000 else f"${nano / NANO:.4f}"
     return f"≥ {amount}" if unknown else amount
+
+
+Lines = Iterable[Mapping[str, Any]]
+
+
+def paid(lines: Lines) -> Total:
+    """What a run paid, from its journal: all that it made, of use or not."""
+    total = Total()
+    for line in lines:
+        if line["event"] in ("made", "in_vain"):
+            total.add(line.get("receipt", {}).get("calls", ()))
+    return total
+
+
+def as_if_cold(lines: Lines) -> Total:
+    """What its answer would have cost with nothing reused; without what was done in vain."""
+    total = Total()
+    for work in _used(lines).values():
+        total.add(work["receipt"].get("calls", ()))
+    return total
+
+
+def seconds_as_if_cold(lines: Lines) -> float:
+    """How long it would have taken with nothing reused: the critical path over recorded durations."""
+    used = _used(lines)
+    ends: dict[str, float] = {}
+
+    def end(key: str) -> float:
+        if key not in ends:
+            work = used[key]
+            begin = max((end(need) for need in work["needs"] if need in used), default=0.0)
+            ends[key] = begin + float(work["receipt"].get("seconds", 0.0))
+        return ends[key]
+
+    return max((end(key) for key in used), default=0.0)
+
+
+def in_vain(lines: Lines) -> Total:
+    """What was paid for and is of no use to the answer: failed tries, pages fetched ahead and passed over."""
+    lines = list(lines)
+    used, total = _used(lines), Total()
+    for line in lines:
+        if line["event"] == "in_vain" or (line["event"] == "made" and line["key"] not in used):
+            total.add(line.get("receipt", {}).get("calls", ()))
+    return total
+
+
+def _used(lines: Lines) -> dict[str, Mapping[str, Any]]:
+    """The work that stages took up, by key: made or reused, but not only done ahead."""
+    return {line["key"]: line for line in lines if line["event"] in ("made", "reused") and line.get("item") is not None}

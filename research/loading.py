@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from .errors import Mistake, PipelineError
-from .kinds import INPUTS, Kind, Params, Policy, Sampling, attribute, element, fits, shown
+from .kinds import INPUTS, Kind, Params, Policy, Sampling
 from .pipeline import TIERS, Pipeline, Prefetch, Source, Stage
 from .prompts import Prompt
-from .records import Answer
+from .wiring import Wiring, near
 
 _OWN = ("kind", "takes", "each", "gives", "model", "prompt", "want", "prefetch")
 
@@ -31,7 +31,9 @@ def load(path: Path, kinds: Mapping[str, Kind]) -> Pipeline:
         text = path.read_text(encoding="utf-8")
         table = tomllib.loads(text)
     except FileNotFoundError:
-        raise PipelineError([Mistake(str(path), "", "", "there is no such file", "`research pipelines` lists them")]) from None
+        raise PipelineError(
+            [Mistake(str(path), "", "", "there is no such file", "`research pipelines` lists them")]
+        ) from None
     except (OSError, ValueError) as error:
         raise PipelineError([Mistake(str(path), "", "", f"not readable as TOML: {error}", "Mend that line")]) from None
     return _Reading(path, kinds).pipeline(table, text)
@@ -61,7 +63,7 @@ class _Reading:
             elif (stage := self.stage(name, content)) is not None:
                 stages[name] = stage
         whole = len(stages) == len(tables)  # else names that are missing may be the broken stages'
-        ordered = self.check_flow(stages, table.get("answer"), whole)
+        ordered = Wiring(stages, table.get("answer"), whole, self.wrong).checked()
         if self.mistakes:
             raise PipelineError(self.mistakes)
         return Pipeline(self.path.stem, str(table.get("description", "")), table["answer"], ordered, text)
@@ -71,7 +73,7 @@ class _Reading:
         kind = self.kinds.get(table.get("kind", name))
         if kind is None:
             wrong = table.get("kind", name)
-            remedy = f"Give kind = one of {', '.join(self.kinds)}{_near(wrong, self.kinds)}"
+            remedy = f"Give kind = one of {', '.join(self.kinds)}{near(wrong, self.kinds)}"
             self.wrong(where, "kind", f"there is no kind of stage called {wrong!r}", remedy)
             return None
         before = len(self.mistakes)
@@ -96,13 +98,13 @@ class _Reading:
         if len(self.mistakes) > before:
             return None
         return Stage(
-            name, kind, str(gives), takes, item, each, model, prompt, want=want, prefetch=prefetch, **read  # type: ignore[arg-type]
+            name, kind, str(gives), takes, item, each, model, prompt, want=want, prefetch=prefetch, **read
         )  # fmt: skip
 
     def unknown(self, where: str, table: dict[str, Any], known: Iterable[str]) -> None:
         for key in table:
             if key not in known:
-                remedy = f"Known here: {', '.join(known)}{_near(key, known)}"
+                remedy = f"Known here: {', '.join(known)}{near(key, known)}"
                 self.wrong(where, key, "there is no such key", remedy)
 
     def each(self, where: str, each: Any) -> tuple[str, Source | None]:
@@ -124,11 +126,16 @@ class _Reading:
         have = {*takes, item} - {""}
         for name in kind.takes:
             if name not in have:
-                self.wrong(where, "takes", f"{kind.name} needs {name!r}", f"Add {name!r} to takes, or fan out over it with each")
+                self.wrong(
+                    where,
+                    "takes",
+                    f"{kind.name} needs {name!r}",
+                    f"Add {name!r} to takes, or fan out over it with each",
+                )
         known = {**kind.takes, **kind.optional}
         for name in have:
             if name not in known and not kind.takes_any:
-                remedy = f"It takes {', '.join(known)}{_near(name, known)}"
+                remedy = f"It takes {', '.join(known)}{near(name, known)}"
                 self.wrong(where, "takes" if name in takes else "each", f"{kind.name} has no input {name!r}", remedy)
         return {name: Source.parse(source) for name, source in takes.items()}
 
@@ -139,7 +146,9 @@ class _Reading:
         except ValidationError as error:
             for one in error.errors():
                 key = ".".join(str(part) for part in one["loc"])
-                self.wrong(where, key, f"{one['msg'][0].lower()}{one['msg'][1:]} (it is {one['input']!r})", "Mend the value")
+                self.wrong(
+                    where, key, f"{one['msg'][0].lower()}{one['msg'][1:]} (it is {one['input']!r})", "Mend the value"
+                )
             return record.model_construct()
 
     def prompt(self, where: str, kind: Kind, table: dict[str, Any], taken: set[str]) -> Prompt | None:
@@ -149,7 +158,12 @@ class _Reading:
                 self.wrong(where, "prompt", f"{kind.name} asks no model", "Remove prompt")
             return None
         if not isinstance(name, str):
-            self.wrong(where, "prompt", f"{kind.name} asks a model and needs a prompt", f'Add prompt = "prompts/{kind.name}.md"')
+            self.wrong(
+                where,
+                "prompt",
+                f"{kind.name} asks a model and needs a prompt",
+                f'Add prompt = "prompts/{kind.name}.md"',
+            )
             return None
         folder = self.path.parent.resolve()
         file = (folder / name).resolve()
@@ -167,12 +181,22 @@ class _Reading:
 
     def placeholders(self, where: str, prompt: Prompt, wanted: frozenset[str]) -> None:
         for text in prompt.strangers:
-            self.wrong(where, "prompt", f"{prompt.name} holds {text!r}", "A prompt has placeholders {{ name }} and no expressions")
+            self.wrong(
+                where,
+                "prompt",
+                f"{prompt.name} holds {text!r}",
+                "A prompt has placeholders {{ name }} and no expressions",
+            )
         for name in sorted(prompt.placeholders - wanted):
-            remedy = f"It can hold {', '.join(sorted(wanted))}{_near(name, wanted)}"
+            remedy = f"It can hold {', '.join(sorted(wanted))}{near(name, wanted)}"
             self.wrong(where, "prompt", f"{prompt.name} has the placeholder {name!r}, which nobody fills", remedy)
         for name in sorted(wanted - prompt.placeholders):
-            self.wrong(where, "prompt", f"{prompt.name} lacks the placeholder {name!r}", f"Add {{{{ {name} }}}} to it, or take less")
+            self.wrong(
+                where,
+                "prompt",
+                f"{prompt.name} lacks the placeholder {name!r}",
+                f"Add {{{{ {name} }}}} to it, or take less",
+            )
 
     def model(self, where: str, kind: Kind, model: Any) -> str:
         if not kind.model:
@@ -180,9 +204,11 @@ class _Reading:
                 self.wrong(where, "model", f"{kind.name} asks no model", "Remove model")
             return ""
         if not isinstance(model, str) or (model not in TIERS and ":" not in model):
-            near = _near(model, TIERS) if isinstance(model, str) else ""
-            remedy = f'Write model = "cheap", "capable" or "provider:model"{near}'
-            self.wrong(where, "model", f"{kind.name} needs a tier or a model" + (f", not {model!r}" if model else ""), remedy)
+            hint = near(model, TIERS) if isinstance(model, str) else ""
+            remedy = f'Write model = "cheap", "capable" or "provider:model"{hint}'
+            self.wrong(
+                where, "model", f"{kind.name} needs a tier or a model" + (f", not {model!r}" if model else ""), remedy
+            )
             return ""
         return model
 
@@ -199,88 +225,17 @@ class _Reading:
     def prefetch(self, where: str, table: Any, item: str) -> Prefetch | None:
         if table is None:
             return None
-        if isinstance(table, dict) and {*table} == {item, "top"} and isinstance(table[item], str) and type(table["top"]) is int:
+        if (
+            isinstance(table, dict)
+            and {*table} == {item, "top"}
+            and isinstance(table[item], str)
+            and type(table["top"]) is int
+        ):
             return Prefetch(Source.parse(table[item]), table["top"])
-        self.wrong(where, "prefetch", "it must name the fanned-out input and how many", 'Write prefetch = { url = "hits.url", top = 4 }')
+        self.wrong(
+            where,
+            "prefetch",
+            "it must name the fanned-out input and how many",
+            'Write prefetch = { url = "hits.url", top = 4 }',
+        )
         return None
-
-    def check_flow(self, stages: dict[str, Stage], answer: Any, whole: bool) -> dict[str, Stage]:
-        """Names, types and order over all stages."""
-        given: dict[str, Any] = dict(INPUTS)
-        for stage in stages.values():
-            if stage.gives in given and stage.gives not in INPUTS:
-                self.wrong(f"stage.{stage.name}", "gives", f"another stage gives {stage.gives!r} too", "Choose another name")
-            given[stage.gives] = stage.type
-        for stage in stages.values():
-            self.check_types(stage, given, whole)
-        if not isinstance(answer, str) or (whole and answer not in given):
-            names = [stage.gives for stage in stages.values()]
-            near = _near(answer, names) if isinstance(answer, str) else ""
-            self.wrong("", "answer", "it must name the result that is the answer", f'Write answer = "{(names or ["answer"])[-1]}"{near}')
-        elif whole and not fits(given[answer], Answer):
-            self.wrong("", "answer", f"{answer!r} is a {shown(given[answer])}, not an Answer", "Name a result of synthesize")
-        return self.ordered(stages, answer) if whole and not self.mistakes else stages
-
-    def check_types(self, stage: Stage, given: dict[str, Any], whole: bool) -> None:
-        where, known = f"stage.{stage.name}", {**stage.kind.takes, **stage.kind.optional}
-        for name, source in stage.takes.items():
-            kind = self.type_of(where, "takes", source, given, whole)
-            if kind is not None and not fits(kind, known.get(name, Any)):
-                wanted = shown(known[name])
-                self.wrong(where, "takes", f"{source} is a {shown(kind)}; {name!r} must be a {wanted}", "Take another result")
-        for key, listed in (("each", stage.each), ("prefetch", stage.prefetch and stage.prefetch.source)):
-            if listed is None:
-                continue
-            kind = self.type_of(where, key, listed, given, whole)
-            inner = kind if key == "prefetch" and kind is str else element(kind) if kind is not None else None
-            if kind is not None and inner is None:
-                self.wrong(where, key, f"{listed} is a {shown(kind)}, no list to fan out over", "Name a list")
-            elif inner is not None and not fits(inner, known.get(stage.item, Any)):
-                wanted = shown(known[stage.item])
-                self.wrong(where, key, f"{listed} holds {shown(inner)}; {stage.item!r} must be {wanted}", "Fan out over another list")
-
-    def type_of(self, where: str, key: str, source: Source, given: dict[str, Any], whole: bool) -> Any | None:
-        if source.name not in given:
-            if whole:
-                remedy = f"There are {', '.join(given)}{_near(source.name, given)}"
-                self.wrong(where, key, f"nobody gives {source.name!r}", remedy)
-            return None
-        kind = attribute(given[source.name], source.path)
-        if kind is None:
-            record: Any = element(given[source.name]) or given[source.name]
-            fields = list(record.model_fields) if isinstance(record, type) and issubclass(record, BaseModel) else []
-            remedy = f"It has {', '.join(fields)}{_near(source.path[0], fields)}" if fields else "Take it whole"
-            self.wrong(where, key, f"{source}: {shown(record)} has no such attribute", remedy)
-        return kind
-
-    def ordered(self, stages: dict[str, Stage], answer: str) -> dict[str, Stage]:
-        """The stages that lead to the answer, each after what it takes."""
-        by_result = {stage.gives: stage for stage in stages.values()}
-        ordered: dict[str, Stage] = {}
-
-        def visit(result: str, path: tuple[str, ...]) -> None:
-            stage = by_result.get(result)
-            if stage is None or stage.name in ordered:
-                return
-            if stage.name in path:
-                circle = " → ".join((*path[path.index(stage.name) :], stage.name))
-                self.wrong(f"stage.{stage.name}", "takes", f"it waits for itself: {circle}", "Break the circle")
-                return
-            for source in stage.sources:
-                visit(source.name, (*path, stage.name))
-            ordered[stage.name] = stage
-
-        visit(answer, ())
-        if not self.mistakes:
-            for name, stage in stages.items():
-                if name not in ordered:
-                    self.wrong(f"stage.{name}", "gives", f"nobody takes {stage.gives!r}", "Take it somewhere, or remove the stage")
-        return ordered
-
-
-def _near(name: Any, known: Iterable[str]) -> str:
-    """A hint at the nearest known name, or nothing."""
-    import difflib
-
-    near = difflib.get_close_matches(str(name), list(known), n=1)
-    return f". Did you mean {near[0]!r}?" if near else ""

@@ -100,8 +100,7 @@ class Store:
 
     def find(self, key: str) -> Stored | None:
         """What was made for `key`, if it is there and whole."""
-        with _typed("read"):
-            trace = self._shelf.get(f"trace:{key}")
+        trace = self._get(f"trace:{key}")
         if trace is None:
             return None
         entry = _checked(trace, key)
@@ -114,8 +113,7 @@ class Store:
 
     def value(self, ref: str) -> bytes | None:
         """The bytes whose digest is `ref`; None if they are missing or damaged."""
-        with _typed("read"):
-            data: bytes | None = self._shelf.get(f"value:{ref}")
+        data = self._get(f"value:{ref}")
         if data is None:
             return None
         if digest(data) != ref:
@@ -136,6 +134,17 @@ class Store:
             self._shelf.set(f"trace:{key}", f"{_seal(key, body)}{body}".encode())
         return ref
 
+    def _get(self, name: str) -> bytes | None:
+        """An entry as it is; b"" for one that SQLite itself can't make sense of."""
+        with _typed("read"):
+            try:
+                entry: bytes | None = self._shelf.get(name)
+            except sqlite3.OperationalError as error:
+                if "decode" not in str(error):
+                    raise
+                entry = b""
+        return entry
+
     @contextlib.asynccontextmanager
     async def claim(self, key: str) -> AsyncIterator[None]:
         """Be the only process that makes what `key` stands for, while the block runs."""
@@ -143,7 +152,7 @@ class Store:
             yield
             return
         place = int(key[:15], 16)
-        while not _locked(self._claims, place):
+        while not _locked(self._claims, place):  # noqa: ASYNC110 - it depends on another process
             await asyncio.sleep(_POLL)
         try:
             yield
@@ -187,6 +196,14 @@ def prune(folder: Path, limit: int, everything: bool = False) -> int:
             total -= size
         connection.executemany("DELETE FROM Cache WHERE rowid = ?", gone)
     return len(gone)
+
+
+def clear(folder: Path) -> None:
+    """Drop everything but the store's secret."""
+    with contextlib.closing(_connect(folder)) as connection:
+        with connection:
+            connection.execute("DELETE FROM Cache WHERE key != 'secret'")
+        connection.execute("VACUUM")
 
 
 def stats(folder: Path) -> dict[str, tuple[int, int]]:

@@ -6,7 +6,7 @@ import ipaddress
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,14 +29,14 @@ def data() -> Callable[[str], Path]:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home: no configuration, cache or key of the user's reaches a test, and none is touched."""
     folder = tmp_path_factory.mktemp("home")
     for name in list(os.environ):
         if name.startswith(("RESEARCH_", "XDG_")) or name.endswith(("_API_KEY", "_BASE_URL")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(folder))
-    yield folder
+    return folder
 
 
 def _only_loopback(event: str, arguments: tuple[object, ...]) -> None:

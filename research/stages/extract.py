@@ -37,7 +37,13 @@ async def extract(job: Job, question: Question, page: Page) -> list[Fact]:
         job.note(f"narrowed from {len(page.text):,} to {len(narrowed.text):,} characters: {list(narrowed.spans)}")
     told = f"{page.title}\n{page.site}{f', {page.date}' if page.date else ''}\n\n{narrowed.text}"
     shown = {"question": question.text, "page": job.fenced(told, "page"), "most": str(params.most)}
-    given = {"question": question.text, "title": page.title, "site": page.site, "date": page.date, "text": narrowed.text}
+    given = {
+        "question": question.text,
+        "title": page.title,
+        "site": page.site,
+        "date": page.date,
+        "text": narrowed.text,
+    }
     reply = await job.ask(job.request(given, shown), ExtractReply)
     return located(job, page, reply.facts[: params.most])
 
@@ -58,9 +64,19 @@ def located(job: Job, page: Page, claims: list[Claimed]) -> list[Fact]:
 def as_fact(page: Page, claim: str, place: Located) -> Fact:
     before, after = surroundings(page.text, place.start, place.end)
     return Fact(
-        claim=claim, quote=page.text[place.start : place.end], start=place.start, end=place.end, grade=place.grade,
-        url=page.url, title=page.title, site=page.site, date=page.date, page=digest(page.text), before=before, after=after,
-    )  # fmt: skip
+        claim=claim,
+        quote=page.text[place.start : place.end],
+        start=place.start,
+        end=place.end,
+        grade=place.grade,
+        url=page.url,
+        title=page.title,
+        site=page.site,
+        date=page.date,
+        page=digest(page.text),
+        before=before,
+        after=after,
+    )
 
 
 KIND = Kind(

@@ -27,7 +27,7 @@ KIND = Kind(
     gives=Page,
     takes={"url": str},
     optional={"web_date": str},
-    web=True,
+    web="fetch",
     refetchable=True,
     dropped=unreadable,
 )

@@ -30,10 +30,10 @@ async def prompt(job: Job, **inputs: Any) -> Any:
         raise RefusedError(f"prompt: {job.model.name} declined; try another model for this stage")
     if schema is None:
         return completion.text
-    from ..llm.structured import parse_plain
+    from ..llm.structured import parse_json
 
     try:
-        return parse_plain(completion.text, schema)
+        return parse_json(completion.text, schema)
     except MalformedError as error:
         raise MalformedError(f"prompt: the reply of {job.model.name} does not fit its schema: {error}") from None
 

@@ -37,6 +37,6 @@ KIND = Kind(
     takes={"query": str},
     optional={"web_date": str},
     params=SearchParams,
-    web=True,
+    web="search",
     join=joined,
 )

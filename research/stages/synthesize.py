@@ -22,7 +22,9 @@ from ..records import Answer, Ending, Fact, Plan, Question
 from .job import Job
 
 BUILTIN = "builtin:"
-HONEST = "Made by the built-in extractive model: quoted sentences, no language model. Bind a real one for a written answer."
+HONEST = (
+    "Made by the built-in extractive model: quoted sentences, no language model. Bind a real one for a written answer."
+)
 UNSEARCHED = "Answered without a search: the plan found none needed, so nothing here has a source."
 
 _NOT = re.compile(r"\s*NOT ANSWERED:?[ \t]*(.*)", re.IGNORECASE | re.DOTALL)
@@ -51,7 +53,9 @@ async def synthesize(
     if plan is not None and not plan.needs_search:
         draft = parted(await told(job, asked(job, question, [], as_of)))
         text = cite(draft.text, []).text
-        return Answer(text=text, ending=Ending.WITHOUT_SEARCH, reason=plan.reason, notes=(UNSEARCHED, *notes), as_of=as_of)
+        return Answer(
+            text=text, ending=Ending.WITHOUT_SEARCH, reason=plan.reason, notes=(UNSEARCHED, *notes), as_of=as_of
+        )
     if not facts:
         return Answer(text="", ending=Ending.NOT, reason="no evidence was found", notes=notes, as_of=as_of)
     facts = shared_out(facts, params.most)
@@ -134,10 +138,13 @@ def parted(completion: Completion) -> Draft:
 def asked(job: Job, question: Question, facts: list[Fact], as_of: str) -> Request:
     numbers = {url: number for number, url in enumerate(by_source(facts), start=1)}
     rows = [
-        {"id": number, "claim": fact.claim, "quote": fact.quote, "site": fact.site, "date": fact.date, "title": fact.title,
-         "source": numbers[fact.url]}
+        {
+            "id": number,
+            "source": numbers[fact.url],
+            **fact.model_dump(include={"claim", "quote", "site", "date", "title"}),
+        }
         for number, fact in enumerate(facts, start=1)
-    ]  # fmt: skip
+    ]
     keyed = job.params(SynthesizeParams).form == "keyed"
     given = {"question": question.text, "as_of": as_of, "facts": rows}
     text = "\n".join(job.fenced(line(row), f"source_{row['source']}" if keyed else f"fact {row['id']}") for row in rows)

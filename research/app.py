@@ -1,0 +1,232 @@
+"""Wires models, a web, the store, stages and the executor together, and runs questions through them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+from .errors import ResearchError, StoreError, UsageError
+from .executor import Executor, Made, Step
+from .flights import Flights
+from .journal import Journal, Listener
+from .ledger import Receipt, as_if_cold, paid
+from .llm.messages import Model, Usage
+from .loading import load
+from .pipeline import Pipeline, Stage
+from .records import Answer, Question
+from .rendering import markdown
+from .runs import Run, Runs
+from .settings import PIPELINES, Settings
+from .stages import KINDS
+from .stages.job import Job
+from .store import Store, key_of
+from .web.base import Web
+
+
+@dataclass(frozen=True)
+class Dates:
+    """What prompts are told is today, and the day whose web is asked for (YYYY-MM-DD, UTC)."""
+
+    as_of: str
+    web_date: str
+
+    @classmethod
+    def resolve(cls, as_of: str | None = None, web_date: str | None = None, today: str | None = None) -> Dates:
+        """Once for a run, a batch or a comparison.
+
+        Raises: UsageError for what is no date.
+        """
+        today = today or datetime.now(UTC).date().isoformat()
+        return cls(_date("--as-of", as_of or today), _date("--web-date", web_date or today))
+
+
+def _date(flag: str, text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise UsageError(f"{flag} {text!r} is no date; write it as 2025-03-01") from None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A finished run: its folder, its answer, and its journal."""
+
+    run: Run
+    answer: Answer
+    lines: list[dict[str, Any]]
+
+
+@dataclass
+class App:
+    """What runs share: the store, the models behind the tiers, and work in flight.
+
+    `models` maps "cheap", "capable" and "provider:model" to models. `notice` is called
+    with a sentence whenever the user should know something.
+    """
+
+    settings: Settings
+    models: Mapping[str, Model]
+    notice: Callable[[str], None] = lambda _: None
+    price: Callable[[str, Usage], int | None] = lambda model, _: 0 if model.startswith("builtin:") else None
+    store: Store = field(init=False)
+    runs: Runs = field(init=False)
+    flights: Flights[Made] = field(default_factory=Flights)
+
+    def __post_init__(self) -> None:
+        self.runs = Runs(self.settings.runs)
+        try:
+            self.store = Store(self.settings.store, self.notice)
+        except StoreError as error:
+            self.notice(f"{error}. This run goes on without a store: nothing is reused, and nothing is kept of it.")
+            self.store = Store(None)
+
+    async def ask(
+        self,
+        question: Question,
+        pipeline: Pipeline,
+        web: Web,
+        dates: Dates,
+        *,
+        fresh: Collection[str] = (),
+        frozen: bool = False,
+        sample: int = 0,
+        listeners: tuple[Listener, ...] = (),
+    ) -> Asked:
+        """Run one question through one pipeline.
+
+        `fresh` names stages to be made anew. With `frozen` the web is not asked: what is
+        not recorded is missing. Raises: ResearchError; the journal tells how far it came.
+        """
+        recorded_only = frozen or (web.source == "live" and dates.web_date < datetime.now(UTC).date().isoformat())
+        steps = {name: self.step(stage, web, sample, recorded_only) for name, stage in pipeline.stages.items()}
+        manifest = self.manifest(question, pipeline, web, dates, steps, sample)
+        run = self.runs.start(manifest)
+        run.keep_pipeline(pipeline)
+        journal = Journal(run.folder / "journal.jsonl", listeners)
+        journal.write("began", **{key: manifest[key] for key in ("pipeline", "question", "when")}, run=run.id)
+        executor = Executor(pipeline, steps, self.store, journal, fresh, self.flights)
+        given = {"question": question, "as_of": dates.as_of, "web_date": dates.web_date}
+        ending: dict[str, Any] = {"error": "stopped"}
+        try:
+            answer: Answer = (await executor.run(given)).value
+            ending = {"ending": answer.ending, "reason": answer.reason}
+        except ResearchError as error:
+            ending = {"error": str(error), "kind": type(error).__name__}
+            error.add_note(f"run {run.id}")
+            raise
+        finally:
+            totals = {"paid": paid(journal.lines).usd, "as_if_cold": as_if_cold(journal.lines).usd}
+            journal.write("ended", **ending, **totals)
+            journal.close()
+        self.keep(run, question, answer)
+        return Asked(run, answer, journal.lines)
+
+    def keep(self, run: Run, question: Question, answer: Answer) -> None:
+        """An answer that was made is shown even where it can't be kept."""
+        try:
+            run.keep_answer(answer, markdown(question.text, answer))
+        except OSError as error:
+            self.notice(f"the answer can't be kept in {run.folder}: {error}")
+
+    def step(self, stage: Stage, web: Web, sample: int, recorded_only: bool) -> Step:
+        """A stage bound to its model or its web, with all that its keys must tell."""
+        kind = stage.kind
+        recipe = {"kind": f"{kind.name} {kind.version}"}
+        if stage.params.model_fields_set or type(stage.params).model_fields:
+            recipe["params"] = stage.params.model_dump_json()
+        model = None
+        if kind.model:
+            assert stage.prompt is not None
+            assert stage.sampling is not None
+            model = self.model(stage)
+            recipe |= {"model": model.name, "prompt": stage.prompt.digest, "sample": str(sample)}
+            recipe["sampling"] = stage.sampling.model_dump_json()
+        if kind.web:
+            recipe["source"] = web.source
+        if kind.web == "search":
+            recipe["engines"] = web.name
+
+        async def make(inputs: Mapping[str, Any], receipt: Receipt) -> Any:
+            job = Job(
+                purpose=kind.name,
+                settings=stage.params,
+                receipt=receipt,
+                secret=self.store.secret(),
+                sampling=stage.sampling,
+                prompt=stage.prompt,
+                tier=stage.model,
+                asked=model,
+                price=self.price,
+                surfed=web if kind.web else None,
+            )
+            return await kind.run(job, **inputs)
+
+        return Step(stage, recipe, make, recorded_only=recorded_only and bool(kind.web))
+
+    def model(self, stage: Stage) -> Model:
+        """The model that a stage is bound to.
+
+        Raises: UsageError if nothing stands behind that name.
+        """
+        try:
+            return self.models[stage.model]
+        except KeyError:
+            known = ", ".join(self.models)
+            raise UsageError(f"stage {stage.name}: nothing is bound to {stage.model!r}; there are {known}") from None
+
+    def manifest(
+        self, question: Question, pipeline: Pipeline, web: Web, dates: Dates, steps: Mapping[str, Step], sample: int
+    ) -> dict[str, Any]:
+        recipes = {name: dict(step.recipe) for name, step in steps.items()}
+        return {
+            "question": question.text,
+            "pipeline": pipeline.name,
+            "pipeline_digest": pipeline.digest,
+            "recipe": key_of(recipes),
+            "recipes": recipes,
+            "models": {name: model.name for name, model in self.models.items()},
+            "web": web.name,
+            "source": web.source,
+            "as_of": dates.as_of,
+            "web_date": dates.web_date,
+            "sample": sample,
+            "when": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "version": __version__,
+        }
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def pipeline_file(name: str) -> Path:
+    """A pipeline's file: a path as given, or a shipped one's name.
+
+    Raises: UsageError if there is neither.
+    """
+    if name.endswith(".toml") or "/" in name:
+        return Path(name)
+    file = PIPELINES / f"{name}.toml"
+    if not file.is_file():
+        shipped = ", ".join(sorted(path.stem for path in PIPELINES.glob("*.toml")))
+        raise UsageError(f"there is no pipeline {name!r}; shipped are {shipped}, or give a file's path")
+    return file
+
+
+def load_pipeline(name: str) -> Pipeline:
+    """Raises: UsageError, PipelineError."""
+    return load(pipeline_file(name), KINDS)
+
+
+def as_json(asked: Asked) -> dict[str, Any]:
+    """A finished run as the command line's --json prints it."""
+    return {
+        "run": asked.run.id,
+        **json.loads(asked.answer.model_dump_json()),
+        "paid": vars(paid(asked.lines)),
+        "as_if_cold": vars(as_if_cold(asked.lines)),
+    }

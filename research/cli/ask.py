@@ -1,0 +1,171 @@
+"""`research ask`: one question, one cited answer."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ..app import Asked
+    from ..pipeline import Pipeline
+
+EVERYTHING = "*"  # what `--fresh` without a stage stands for; main() puts it there
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
+    pipeline: Annotated[str, typer.Option("-p", "--pipeline", help="A pipeline's name or file.")] = "fixed",
+    search: Annotated[str | None, typer.Option(help="What to search: local:NAME.", metavar="WEB")] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Ask the bundled sample web.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Write the answer to a file: .md, .json or text.", metavar="FILE")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Let --out replace a file.")] = False,
+    fresh: Annotated[
+        list[str] | None, typer.Option("--fresh", help="Reuse nothing, or not of this stage.", metavar="[STAGE]")
+    ] = None,
+    frozen: Annotated[bool, typer.Option("--frozen", help="Use recorded search replies and pages only.")] = False,
+    as_of: Annotated[str | None, typer.Option(help="The date that prompts are told.", metavar="DATE")] = None,
+    web_date: Annotated[str | None, typer.Option(help="The day whose web is asked.", metavar="DATE")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 4 unless a search found it.")] = False,
+) -> None:
+    """Answer a question from the web, with citations."""
+    from .ending import run
+
+    wish = Wish(
+        question, pipeline, search, offline, json, out, force, tuple(fresh or ()), frozen, as_of, web_date, strict
+    )
+    run(answered(wish))
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the command line asks for."""
+
+    question: str
+    pipeline: str
+    search: str | None
+    offline: bool
+    json: bool
+    out: Path | None
+    force: bool
+    fresh: tuple[str, ...]
+    frozen: bool
+    as_of: str | None
+    web_date: str | None
+    strict: bool
+
+
+async def answered(wish: Wish) -> int:
+    """Runs the question, prints the answer, and gives the exit code."""
+    from ..api import asked, builtin_models, open_web
+    from ..app import App, Dates, load_pipeline
+    from ..settings import Settings
+    from .progress import Progress
+
+    question = asked(_stdin() if wish.question == "-" else wish.question)
+    pipeline = load_pipeline(wish.pipeline)
+    fresh = stages_anew(wish.fresh, pipeline)
+    check_out(wish)
+    progress = Progress.on(sys.stderr)
+    app = App(Settings.read(), builtin_models(), progress.notice)
+    try:
+        with progress:
+            web = await open_web(app, wish.offline, wish.search)
+            dates = Dates.resolve(wish.as_of, wish.web_date, today=web.date)
+            progress.begins(app, pipeline, web, dates)
+            result = await app.ask(
+                question, pipeline, web, dates, fresh=fresh, frozen=wish.frozen, listeners=(progress.listen,)
+            )
+    finally:
+        app.close()
+    progress.summary(result)
+    deliver(wish, result)
+    return exit_code(result, wish.strict)
+
+
+def exit_code(result: Asked, strict: bool) -> int:
+    from ..records import Ending
+
+    if strict and (result.answer.ending is Ending.WITHOUT_SEARCH or not result.answer.citations):
+        return 4
+    return result.answer.ending.exit_code
+
+
+def stages_anew(wished: tuple[str, ...], pipeline: Pipeline) -> frozenset[str]:
+    """The stages that `--fresh` names.
+
+    Raises: UsageError for one that the pipeline does not have.
+    """
+    from ..errors import UsageError
+
+    if EVERYTHING in wished:
+        return frozenset(pipeline.stages)
+    for name in wished:
+        if name not in pipeline.stages:
+            raise UsageError(f"--fresh: {pipeline.name} has no stage {name!r}; it has {', '.join(pipeline.stages)}")
+    return frozenset(wished)
+
+
+def check_out(wish: Wish) -> None:
+    """Before anything is spent.
+
+    Raises: UsageError if --out can't be written, or would replace a file unasked.
+    """
+    from ..errors import UsageError
+
+    if wish.out is None:
+        return
+    if wish.out.exists() and not wish.force:
+        raise UsageError(f"--out {wish.out}: there is such a file; choose another, or add --force to replace it")
+    if wish.out.is_dir() or not wish.out.absolute().parent.is_dir():
+        raise UsageError(f"--out {wish.out}: that is no file in a folder that exists")
+
+
+def deliver(wish: Wish, result: Asked) -> None:
+    """The answer to stdout, or to the file that was asked for."""
+    suffix = wish.out.suffix if wish.out else ""
+    text = shown(result, json=wish.json or suffix == ".json", markdown=suffix == ".md")
+    if wish.out is None:
+        sys.stdout.write(text)
+        return
+    import os
+
+    draft = wish.out.with_name(f".{wish.out.name}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(wish.out)
+
+
+def shown(result: Asked, json: bool = False, markdown: bool = False) -> str:
+    from .. import rendering
+
+    if json:
+        import json as encoder
+
+        from ..app import as_json
+
+        return encoder.dumps(as_json(result), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    if markdown:
+        question = str(result.run.manifest()["question"])
+        return rendering.markdown(question, result.answer)
+    import shutil
+
+    return rendering.plain(result.answer, width=max(40, min(100, shutil.get_terminal_size((88, 24)).columns)))
+
+
+def _stdin() -> str:
+    """The question from standard input.
+
+    Raises: UsageError if that is no text.
+    """
+    from ..errors import UsageError
+
+    try:
+        return sys.stdin.buffer.read(1 << 20).decode("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError("standard input is no UTF-8 text; send the question as plain text") from None

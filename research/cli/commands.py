@@ -1,0 +1,32 @@
+"""The commands and their groups. Each imports what it needs when it runs, so that help is instant."""
+
+from __future__ import annotations
+
+import typer
+
+from . import ask, cache, index, pipelines, runs
+
+app = typer.Typer(
+    name="research",
+    help="Answer questions from the web, with citations that can be checked, at a cost that is known.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("ask")(ask.ask)
+app.command("show")(runs.show)
+app.command("why")(runs.why)
+app.command("runs")(runs.runs)
+app.add_typer(pipelines.group, name="pipelines")
+app.add_typer(cache.group, name="cache")
+app.add_typer(index.group, name="index")
+
+
+@app.callback(invoke_without_command=True)
+def research(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
+    if version:
+        from .. import __version__
+
+        print(__version__)
+        raise typer.Exit

@@ -1,0 +1,96 @@
+"""From what happened to an exit code: errors on one line, signals, closed pipes. No traceback but for a bug."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+import typer
+
+from ..errors import ResearchError, UsageError
+
+RESUME = "Stopped. What was finished is kept: the same command takes it up again."
+
+
+def exit_code(app: typer.Typer) -> int:
+    """Run the command line, and tell how it ended."""
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except ResearchError as error:
+        code = told(error)
+    except (KeyboardInterrupt, typer.Abort):
+        code = _stopped(130)
+    except Terminated:
+        code = _stopped(143)
+    except BrokenPipeError:  # `| head -1`: whoever read has what they wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = 0
+    except typer.BadParameter as error:
+        code = told(UsageError(error.format_message()))
+    except Exception as error:  # noqa: BLE001 - typer's own errors have no common public base
+        code = _typers_or_bug(error)
+    return int(code or 0)
+
+
+def told(error: ResearchError) -> int:
+    """One error, on stderr."""
+    from ..evidence.untrusted import clean
+
+    print(f"error: {clean(str(error))}", file=sys.stderr)
+    for note in getattr(error, "__notes__", ()):
+        print(f"       {note}", file=sys.stderr)
+    return error.exit_code
+
+
+def _typers_or_bug(error: Exception) -> int:
+    show, code = getattr(error, "format_message", None), getattr(error, "exit_code", None)
+    if show is None or code is None:
+        raise error
+    usage = getattr(getattr(error, "ctx", None), "get_usage", lambda: "")()
+    print("\n".join(line for line in (usage, f"error: {show()}") if line), file=sys.stderr)
+    return 2
+
+
+def _stopped(code: int) -> int:
+    print(RESUME, file=sys.stderr)
+    return code
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived."""
+
+
+def run(work: Coroutine[Any, Any, int]) -> None:
+    """Runs `work` to its end, and exits with what it gives.
+
+    SIGINT cancels it and raises KeyboardInterrupt (a second one at once); SIGTERM cancels
+    it and raises Terminated.
+    """
+    raise typer.Exit(asyncio.run(_until_terminated(work)))
+
+
+async def _until_terminated(work: Coroutine[Any, Any, int]) -> int:
+    task = asyncio.ensure_future(work)
+    terminated = False
+
+    def terminate() -> None:
+        nonlocal terminated
+        terminated = True
+        task.cancel()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if terminated:
+            raise Terminated from None
+        raise

@@ -1,0 +1,161 @@
+"""What a run is doing, on stderr: a live view in a terminal, plain lines elsewhere, and the account at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ..evidence.untrusted import clean
+
+if TYPE_CHECKING:
+    from ..app import App, Asked, Dates
+    from ..pipeline import Pipeline
+    from ..web.base import Web
+
+
+@dataclass
+class Row:
+    """One stage, as it goes on. Times are seconds since the run began."""
+
+    running: int = 0
+    made: int = 0
+    reused: int = 0
+    dropped: int = 0
+    began: float | None = None
+    ended: float = 0.0
+
+    def told(self) -> str:
+        counts = (("running", self.running), ("made", self.made), ("reused", self.reused), ("dropped", self.dropped))
+        return ", ".join(f"{count} {name}" for name, count in counts if count) or "waiting"
+
+    @property
+    def seconds(self) -> float:
+        return 0.0 if self.began is None else max(0.0, self.ended - self.began)
+
+
+@dataclass
+class Progress:
+    """Listens to a journal and tells how it goes on. Nothing heavy is imported unless a terminal is watching
+    and something has to be made."""
+
+    stream: TextIO
+    terminal: bool
+    rows: dict[str, Row] = field(default_factory=dict)
+    live: Any = None
+    _began: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def on(cls, stream: TextIO) -> Progress:
+        return cls(stream, stream.isatty())
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
+
+    def line(self, text: str) -> None:
+        print(clean(text), file=self.stream, flush=True)
+
+    def notice(self, text: str) -> None:
+        if self.live is not None:
+            self.live.console.print(clean(text), markup=False, highlight=False)
+        else:
+            self.line(text)
+
+    def begins(self, app: App, pipeline: Pipeline, web: Web, dates: Dates) -> None:
+        """One line that says what is asked of whom."""
+        self.rows = {name: Row() for name in pipeline.stages}
+        tiers = sorted({stage.model for stage in pipeline.stages.values() if stage.model})
+        bound = {tier: app.models[tier].name for tier in tiers if tier in app.models}
+        if len(set(bound.values())) == 1:
+            models = next(iter(bound.values()))
+        else:
+            models = ", ".join(f"{tier} {name}" for tier, name in bound.items())
+        self.line(f"{pipeline.name} over the {web.name}, as of {dates.as_of}, with {models or 'no model'}")
+
+    def listen(self, line: Mapping[str, Any]) -> None:
+        row = self.rows.get(line.get("stage", ""))
+        if row is None:
+            return
+        event = line["event"]
+        row.began = line["at"] if row.began is None else row.began
+        row.ended = line["at"]
+        if event == "making":
+            row.running += 1
+            self._open()
+        elif event in ("made", "reused"):
+            row.running -= event == "made" and row.running > 0
+            if line["item"] is not None:
+                setattr(row, event, getattr(row, event) + 1)
+        elif event == "dropped":
+            row.dropped += 1
+            if not self.terminal:
+                self.line(f"  {line['stage']}: dropped: {line['reason']}")
+        if not self.terminal and event == "made" and line["item"] is not None:
+            self.line(f"  {line['stage']}: made in {line['receipt']['seconds']:.2f} s")
+
+    def _open(self) -> None:
+        if not self.terminal or self.live is not None:
+            return
+        from rich.console import Console
+        from rich.live import Live
+
+        self.live = Live(
+            get_renderable=self._table, console=Console(file=self.stream), transient=True, refresh_per_second=8
+        )
+        self.live.start()
+
+    def _table(self) -> Any:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 2))
+        now = time.monotonic() - self._began
+        for name, row in self.rows.items():
+            style = "bold" if row.running else "" if row.began is not None else "dim"
+            seconds = "" if row.began is None else f"{(now if row.running else row.ended) - row.began:.1f} s"
+            table.add_row(Text(name, style), Text(row.told(), style), Text(seconds, "dim"))
+        return table
+
+    def summary(self, result: Asked) -> None:
+        """What was found and read, how long each stage took, and what it cost."""
+        for text in account(result, self.rows):
+            self.line(text)
+
+
+def account(result: Asked, rows: Mapping[str, Row]) -> list[str]:
+    """The lines under an answer."""
+    from ..ledger import as_if_cold, dollars, paid, seconds_as_if_cold
+
+    spent, cold = paid(result.lines), as_if_cold(result.lines)
+    took = result.lines[-1]["at"]
+    wide = max(map(len, rows), default=0)
+    table = [f"  {name:<{wide}}  {row.seconds:6.2f} s  {row.told()}" for name, row in rows.items()]
+    tokens = f"{spent.input:,} tokens in, {spent.output:,} out" if spent.models else "no model was called"
+    return [
+        "",
+        *table,
+        found(result),
+        f"Paid now {dollars(spent.usd, spent.unknown)} in {took:.2f} s ({spent.models} model calls, {tokens}); "
+        f"as if cold {dollars(cold.usd, cold.unknown)} in {seconds_as_if_cold(result.lines):.2f} s.",
+        f"Run {result.run.id}: `research show {result.run.id}` and `research why {result.run.id}`",
+    ]
+
+
+def found(result: Asked) -> str:
+    """What became of the search: "8 found, 4 read, 1 blocked"."""
+    from collections import Counter
+
+    used = [line for line in result.lines if line["event"] in ("made", "reused") and line.get("item") is not None]
+    left = Counter(line["reason"].partition(":")[0] for line in result.lines if line["event"] == "dropped")
+    kinds = Counter(line["parts"]["kind"].partition(" ")[0] for line in used)
+    read = kinds["fetch"] - sum(1 for line in result.lines if line["event"] == "dropped" and line["stage"] == "fetch")
+    cited = len({citation.fact.url for citation in result.answer.citations})
+    counts = [f"{kinds['search']} searches", *([f"{max(read, 0)} pages read"] if kinds["fetch"] else [])]
+    counts += [f"{count} {reason}" for reason, count in left.items()]
+    return ", ".join([*counts, f"{cited} sources cited"]) + "."

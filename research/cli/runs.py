@@ -1,0 +1,101 @@
+"""`research runs`, `show` and `why`: what was run, what came of each stage, and why it was made."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ..runs import Run, Runs
+
+RunId = Annotated[str, typer.Argument(help="A run's id, as `research runs` lists them.", metavar="RUN")]
+
+
+def runs(limit: Annotated[int, typer.Option("-n", "--limit", help="How many, newest first.", min=1)] = 20) -> None:
+    """List the runs, newest first."""
+    from itertools import islice
+
+    from ..evidence.untrusted import clean
+
+    for run in islice(_runs().newest_first(), limit):
+        manifest = run.manifest()
+        lines = run.journal()
+        last = lines[-1] if lines and lines[-1]["event"] == "ended" else {}
+        ending = last.get("ending") or ("failed" if "error" in last else "unfinished")
+        print(f"{run.id}  {manifest['pipeline']:<10}  {ending:<24}  {clean(manifest['question'])[:80]}")
+
+
+def show(
+    run: RunId = "last",
+    stage: Annotated[str | None, typer.Option(help="Print what this stage made.", metavar="NAME")] = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Print a run's answer, or any of its intermediate artifacts."""
+    from ..errors import UsageError
+
+    opened = _runs().open(run)
+    if stage is not None:
+        _show_stage(opened, stage, json)
+        return
+    answer = opened.answer()
+    if answer is None:
+        raise UsageError(f"run {opened.id} came to no answer; `research why {opened.id}` tells how far it got")
+    if json:
+        print(answer.model_dump_json(indent=1))
+        return
+    from ..rendering import plain
+
+    sys.stdout.write(plain(answer))
+
+
+def _show_stage(run: Run, stage: str, json: bool) -> None:
+    from ..errors import UsageError
+    from ..evidence.untrusted import clean
+    from ..settings import Settings
+    from ..store import Store
+
+    used = [line for line in run.journal() if line.get("stage") == stage and line["event"] in ("made", "reused")]
+    lines = sorted((line for line in used if line["item"] is not None), key=lambda line: int(line["item"]))
+    if not lines:
+        raise UsageError(f"run {run.id} has nothing of a stage {stage!r}; `research why {run.id}` lists its stages")
+    store = Store(Settings.read().store)
+    try:
+        texts = {line["item"]: _text(store.value(line["ref"])) for line in lines}
+    finally:
+        store.close()
+    if json:
+        print(f"[{', '.join(texts.values())}]" if len(texts) > 1 else texts[0])
+        return
+    for rank, text in texts.items():
+        print(f"── {stage} {rank + 1}\n{clean(_indented(text))}")
+
+
+def _text(data: bytes | None) -> str:
+    return "null" if data is None else data.decode()
+
+
+def _indented(text: str) -> str:
+    import json
+
+    return json.dumps(json.loads(text), ensure_ascii=False, indent=1)
+
+
+def why(run: RunId = "last") -> None:
+    """Tell for each stage whether it was reused or made, and which part of its key changed."""
+    from ..why import reasons
+
+    everything = _runs()
+    opened = everything.open(run)
+    before = everything.before(opened)
+    print(f"run {opened.id}, " + (f"against {before.id}" if before else "the first of this question and pipeline"))
+    for line in reasons(opened, before):
+        print(line)
+
+
+def _runs() -> Runs:
+    from ..runs import Runs
+    from ..settings import Settings
+
+    return Runs(Settings.read().runs)
