@@ -96,12 +96,19 @@ def _in_prose(text: str) -> Iterator[Any]:
             at += 1
 
 
-def _decode(text: str) -> Any:
-    """Raises: ValueError, in words fit for a message."""
+def strict_json(text: str) -> Any:
+    """`text` as JSON and nothing else: no key twice, no NaN, no number or nesting without bound.
+
+    For the arguments of a tool call. Raises: ValueError, in words that a model can act on.
+    """
     try:
-        return _DECODER.decode(_without_trailing_commas(text))
+        return _DECODER.decode(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _decode(text: str) -> Any:
+    return strict_json(_without_trailing_commas(text))
 
 
 def _without_trailing_commas(text: str) -> str:

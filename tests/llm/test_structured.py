@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from research.errors import MalformedError, RefusedError, TruncatedError
 from research.llm.messages import Completion, Finish, Message, Request, Usage
-from research.llm.structured import ask, parse, schema_of
+from research.llm.structured import ask, parse, schema_of, strict_json
 from research.llm.wires.schemas import NotStrictError, strict
 
 
@@ -99,6 +99,15 @@ def test_a_part_of_a_broken_value_never_passes_for_the_whole() -> None:
 def test_a_surrogate_that_is_no_character_is_refused() -> None:
     with pytest.raises(MalformedError):
         parse('{"names": ["\\ud800"]}', Loose)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": 1,}', '{"a": 1, "a": 2}', "[NaN]", "[-Infinity]", "{} {}", "{'a': 1}", "", "[" * 100_000]
+)
+def test_arguments_are_json_and_nothing_else(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        strict_json(text)
+    assert strict_json(' {"a": [1.5, null]} ') == {"a": [1.5, None]}
 
 
 class Node(BaseModel):
@@ -194,7 +203,8 @@ REQUEST = Request(system="s", messages=(Message("user", "q"),), max_tokens=100)
 
 
 def asked(*replies: tuple[str, Finish]) -> tuple[Scripted, list[Completion], Reply | Exception]:
-    model, seen = Scripted(replies), []
+    model = Scripted(replies)
+    seen: list[Completion] = []
     try:
         result: Reply | Exception = asyncio.run(ask(model, REQUEST, Reply, seen.append))
     except (MalformedError, RefusedError, TruncatedError) as error:

@@ -182,8 +182,8 @@ def expected_chat(case: Case) -> Expected:
             calls[0] = [turn["function_call"]["name"], turn["function_call"]["arguments"]]
     finish = [choice["finish_reason"] for choice in choices if choice.get("finish_reason")][-1:] or ["stop"]
     refusal = "".join(turn.get("refusal") or "" for turn in turns)
-    figures = [doc.get("usage") or (doc.get("x_groq") or {}).get("usage") for doc in docs]
-    figures = [each for each in figures if each and each["completion_tokens"] is not None]
+    shown = [doc.get("usage") or (doc.get("x_groq") or {}).get("usage") for doc in docs]
+    figures = [each for each in shown if each and each["completion_tokens"] is not None]
     return Expected(
         text or refusal,
         [(name, _arguments(text)) for name, text in calls.values()],
@@ -345,7 +345,13 @@ def test_a_short_stream_cut_at_every_byte_says_the_same(cases: list[Case]) -> No
 
 
 def test_a_stream_without_its_end_is_truncated_whatever_came_before(cases: list[Case]) -> None:
-    ends = (b'"finish_reason":"', b'"finish_reason": "', b"[DONE]", b'"message_stop"', b'"response.completed"')
+    ends: tuple[bytes, ...] = (
+        b'"finish_reason":"',
+        b'"finish_reason": "',
+        b"[DONE]",
+        b'"message_stop"',
+        b'"response.completed"',
+    )
     ends += (b'"response.incomplete"', b'"message_delta"')
     seen = 0
     for case in cases:

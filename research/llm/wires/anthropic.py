@@ -22,6 +22,7 @@ from research.llm.wires.base import (
     check_pairs,
     completion,
     count,
+    distinct,
     effort,
     headers,
     instructed,
@@ -54,7 +55,7 @@ FINISHES: Mapping[str, Finish] = {
 def encode(request: Request, model: str, *, stream: bool, dialect: Dialect) -> Encoded:
     """Raises: ValueError if calls and results don't pair."""
     check_pairs(request.messages)
-    body: Json = {"model": model, "max_tokens": request.max_tokens, "messages": _turns(request.messages)}
+    body: Json = {"model": model, "max_tokens": request.max_tokens, "messages": _turns(distinct(request.messages))}
     thinks = _thinking(request, body, dialect)
     if request.temperature is not None and dialect.temperature and not thinks:
         body["temperature"] = request.temperature
@@ -107,7 +108,7 @@ def _tool(tool: Tool) -> Json:
     return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
 
 
-def _turns(messages: tuple[Message, ...]) -> list[Json]:
+def _turns(messages: list[Message]) -> list[Json]:
     """User and assistant alternate: neighbours of one side are one turn, tool results its first blocks."""
     turns: list[Json] = []
     for message in messages:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
 from research.errors import MalformedError
@@ -126,6 +127,25 @@ def check_pairs(messages: Sequence[Message]) -> None:
             raise ValueError("two tool calls of one turn share an id")
     if waiting:
         raise ValueError(f"tool calls without a result: {sorted(waiting)}")
+
+
+def distinct(messages: Sequence[Message]) -> list[Message]:
+    """`messages` with call ids that are unique in the whole conversation and of plain letters.
+
+    Some services number their calls anew in each turn ("call_0"), or use dots and colons,
+    which Anthropic and OpenAI's Responses refuse. The same history gives the same ids.
+    """
+    renamed: list[Message] = []
+    used: dict[str, int] = {}
+    current: dict[str, str] = {}
+    for message in messages:
+        for call in message.calls:
+            plain = re.sub(r"[^a-zA-Z0-9_-]", "_", call.id)
+            used[plain] = used.get(plain, 0) + 1
+            current[call.id] = plain if used[plain] == 1 else f"{plain}__{used[plain]}"
+        calls = tuple(replace(call, id=current[call.id]) for call in message.calls)
+        renamed.append(replace(message, calls=calls, call_id=current.get(message.call_id, message.call_id)))
+    return renamed
 
 
 def replay(wire: str, content: Any) -> str:

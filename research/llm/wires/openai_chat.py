@@ -6,6 +6,7 @@ replies show them. `base_url` ends where "/chat/completions" begins ("https://ho
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -126,25 +127,30 @@ def _mark(encoded: list[Json], loop: bool) -> None:
     """Cache up to the system prompt, and in a loop with tools up to the newest two turns as well."""
     ends = [encoded[0]] if encoded[0]["role"] in ("system", "developer") else []
     if loop:
-        ends += [message for message in encoded if message["role"] in ("user", "tool")][-2:]
+        ends += [message for message in encoded if message["role"] in ("user", "tool") and message["content"]][-2:]
     for message in ends:
-        if message["content"]:
-            message["content"] = [{"type": "text", "text": message["content"], "cache_control": CACHE}]
+        message["content"] = [{"type": "text", "text": message["content"], "cache_control": CACHE}]
 
 
 def decode(body: bytes, headers: Mapping[str, str], provider: str) -> Completion:
     """Raises: ProviderError if the body reports a failure, MalformedError."""
     reply = load(body, provider)
     stream = ChatStream(headers, provider)
-    choices = parts(reply, "choices")
-    for choice in choices[:1]:
-        if "message" not in choice and not choice.get("finish_reason"):
-            raise MalformedError(f"{provider} sent a choice without a message. Try again.")
-    stream.take({**reply, "choices": [{**choice, "delta": choice.get("message")} for choice in choices[:1]]})
+    choices = parts(reply, "choices")[:1]
+    if choices and "message" not in choices[0] and not choices[0].get("finish_reason"):
+        raise MalformedError(f"{provider} sent a choice without a message. Try again.")
+    stream.take({**reply, "choices": [{**choice, "delta": _numbered(choice)} for choice in choices]})
     if not choices:
         raise MalformedError(f"{provider} sent a reply without choices. Try again.", usage=stream.used)
     stream.done = True
     return stream.finish()
+
+
+def _numbered(choice: Json) -> Json:
+    """The message, each of its calls with an index of its own, as in a stream."""
+    message = part(choice, "message")
+    calls = [{**call, "index": number} for number, call in enumerate(parts(message, "tool_calls"))]
+    return {**message, "tool_calls": calls}
 
 
 def streamed(headers: Mapping[str, str], provider: str) -> ChatStream:
@@ -219,9 +225,7 @@ class ChatStream:
         call["id"] = id or call["id"]
         call["name"] = call["name"] or words(function, "name")
         arguments = function.get("arguments")
-        call["arguments"] = (
-            call["arguments"] + arguments if isinstance(arguments, str) else arguments or call["arguments"]
-        )
+        call["arguments"] += arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
         if extra := part(piece, "extra_content"):
             call["extra"] = {"extra_content": extra}
 

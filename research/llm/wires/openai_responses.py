@@ -20,6 +20,7 @@ from research.llm.wires.base import (
     check_pairs,
     completion,
     count,
+    distinct,
     effort,
     headers,
     instructed,
@@ -46,7 +47,7 @@ def encode(request: Request, model: str, *, stream: bool, dialect: Dialect) -> E
     system = request.system if dialect.structured == "schema" else instructed(request)
     body: Json = {
         "model": model,
-        "input": [item for message in request.messages for item in _items(message)],
+        "input": [item for message in distinct(request.messages) for item in _items(message)],
         "max_output_tokens": max(request.max_tokens + request.reasoning_tokens, LEAST_OUTPUT),
         "store": False,
     }
