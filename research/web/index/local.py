@@ -14,8 +14,6 @@ from ...errors import StoreError, UsageError
 from ...records import Hit, Outcome, Page
 from ..urls import canonical
 from . import schema
-from .snippets import plain, snippet
-from .terms import expression
 
 TITLE_WEIGHT = 5.0  # how much more a word counts in the title
 LONGEST_TITLE = 300  # characters, as shown
@@ -87,6 +85,8 @@ class LocalWeb:
 
         Raises: StoreError.
         """
+        from .terms import expression  # not for whoever only asks for the source
+
         wanted = expression(query)
         if not wanted or top < 1:
             return []
@@ -108,6 +108,8 @@ class LocalWeb:
         return [self._hit(query, rank, *row) for rank, row in enumerate(rows, 1)]
 
     def _hit(self, query: str, rank: int, url: str, title: str, told: str, record: str, content: str) -> Hit:
+        from .snippets import plain, snippet
+
         page = self._page(title, told, record, content)
         text = page.text if page.outcome is Outcome.OK else told
         shown = plain(title)[:LONGEST_TITLE]

@@ -84,6 +84,8 @@ def told(path: Path) -> Iterator[None]:
     """
     try:
         yield
+    except sqlite3.ProgrammingError:
+        raise  # ours: a closed connection, a wrong statement
     except sqlite3.OperationalError as error:
         if is_locked(error):
             raise StoreError(
@@ -95,14 +97,14 @@ def told(path: Path) -> Iterator[None]:
 
 
 def is_built(path: Path) -> bool:
-    """Whether there is an index that a build has finished (another one may be going on).
+    """Whether there is an index of this version that a build has finished (another may be going on).
 
     Raises: StoreError, UsageError where the file is something else.
     """
     if not path.is_file():
         return False
     with told(path), closing(connect(path, wait=5.0)) as connection:
-        return about(connection, "source") is not None
+        return about(connection, "source") is not None and about(connection, "version") == str(VERSION)
 
 
 def content_digest(title: str, snippet: str, record: str) -> str:

@@ -56,6 +56,8 @@ def snippet(text: str, query: str) -> str:
 
     Its beginning where no word of the query stands in it. Takes time linear in the text's length.
     """
+    if len(text) <= LONGEST:
+        return plain(text)
     start, end = _best(text, terms(_flat(query))[:_MOST_WORDS])
     return plain(_excerpt(text, start, end))
 

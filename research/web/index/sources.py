@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -80,21 +81,32 @@ def scan(sources: Path) -> Iterator[Document | Unreadable]:
 
     Raises: UsageError where `sources` is neither.
     """
-    if sources.is_dir():
+    with _readable(sources):
+        kind = sources.stat().st_mode
+    if stat.S_ISDIR(kind):
         return _folder(sources.resolve())
-    if sources.is_file() and sources.suffix.lower() in (".jsonl", ".ndjson"):
+    if stat.S_ISREG(kind) and sources.suffix.lower() in (".jsonl", ".ndjson"):
         return _lines(sources)
-    if sources.exists():
-        raise UsageError(f"{sources} is neither a folder nor a .jsonl file: give one of these to build an index from.")
-    raise UsageError(f"There is no {sources}: give a folder of documents, or a .jsonl file, to build an index from.")
+    raise UsageError(f"{sources} is neither a folder nor a .jsonl file: give one of them to build an index from.")
 
 
 def count(sources: Path) -> int:
     """How many documents `scan` will give, apart from folders that can't be listed."""
     if sources.is_dir():
         return sum(1 for _ in _paths(sources.resolve(), []))
-    with sources.open("rb") as file:
+    with _readable(sources), sources.open("rb") as file:
         return sum(1 for line in file if line.strip())
+
+
+@contextmanager
+def _readable(sources: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(
+            f"{sources} can't be read ({reason}): give a folder of documents, or a .jsonl file, to build an index from."
+        ) from None
 
 
 def _folder(root: Path) -> Iterator[Document | Unreadable]:
@@ -102,7 +114,7 @@ def _folder(root: Path) -> Iterator[Document | Unreadable]:
     for path in _paths(root, failed):
         yield _file(root, path)
     for error in failed:
-        yield Unreadable(_printable(error.filename), error.strerror or str(error))
+        yield Unreadable(printable(error.filename), error.strerror or str(error))
 
 
 def _paths(root: Path, failed: list[OSError]) -> Iterator[Path]:
@@ -115,7 +127,7 @@ def _paths(root: Path, failed: list[OSError]) -> Iterator[Path]:
 
 
 def _file(root: Path, path: Path) -> Document | Unreadable:
-    place = _printable(path.relative_to(root))
+    place = printable(path.relative_to(root))
     try:
         stamp = _stamp(path, root)
     except (OSError, ValueError) as error:
@@ -128,7 +140,7 @@ def _stamp(path: Path, root: Path) -> str:
 
     Raises: OSError; ValueError with the reason for which the file is not read.
     """
-    if not path.resolve().is_relative_to(root):
+    if not Path(os.path.realpath(path)).is_relative_to(root):
         raise ValueError("it lies outside the folder")
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
@@ -141,14 +153,14 @@ def _stamp(path: Path, root: Path) -> str:
 def _lines(path: Path) -> Iterator[Document | Unreadable]:
     first: dict[str, int] = {}
     root = path.resolve().parent
-    with path.open("rb") as file:
+    with _readable(path), path.open("rb") as file:
         for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), 1):
             if len(line) > LONGEST_LINE:
                 raise UsageError(f"{path}: line {number} is longer than {LONGEST_LINE >> 20} MiB: split it.")
             line = line.removeprefix(b"\xef\xbb\xbf" if number == 1 else b"").strip()
             if not line:
                 continue
-            place = f"{_printable(path.name)} line {number}"
+            place = f"{printable(path.name)} line {number}"
             found = _document(line, place, root)
             if isinstance(found, Document) and first.setdefault(found.url, number) != number:
                 found = Unreadable(place, f"its address stands in line {first[found.url]} already: {found.url}")
@@ -200,7 +212,8 @@ def _file_entry(entry: Entry, url: str, place: str, line: bytes, root: Path) -> 
     )
 
 
-def _printable(name: object) -> str:
+def printable(name: object) -> str:
+    """A file's name as text, whatever bytes it is made of."""
     return str(name).encode("utf-8", "backslashreplace").decode()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from ...errors import StoreError, UsageError
 from ...records import Outcome, Page
 from . import schema
-from .sources import TYPES, Document, Unreadable
+from .sources import TYPES, Document, Unreadable, printable
 from .terms import ANALYSIS, searchable
 
 
@@ -49,7 +50,8 @@ class Writer:
         """Raises: sqlite3.OperationalError where another build holds the index for longer than `wait` seconds."""
         _create(self._path)
         self._connection = schema.connect(self._path, wait)
-        self._path.chmod(0o600)
+        with suppress(PermissionError):  # another user's, who decides
+            self._path.chmod(0o600)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("BEGIN IMMEDIATE")
         if self._about("version") != str(schema.VERSION):
@@ -203,7 +205,7 @@ def _shown(document: Document, page: Page) -> tuple[str, str, str]:
     A page that can't be read is shown by what the source says of it, as a search engine would.
     """
     if page.outcome is Outcome.OK:
-        return document.title or page.title or document.path.stem, document.snippet, ""
+        return document.title or page.title or printable(document.path.stem), document.snippet, ""
     told = bool(document.title or document.snippet)
     return document.title, document.snippet, "" if told else ": ".join(filter(None, (page.outcome, page.detail)))
 
@@ -215,9 +217,8 @@ def _create(path: Path) -> None:
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except FileExistsError:
-        pass
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
         raise StoreError(f"The index {path} can't be written ({error.strerror}): check its folder.") from error
 
