@@ -32,8 +32,13 @@ __all__ = ["failure", "inner_failure", "retry_after"]
 LONGEST_DETAIL = 300  # characters of a provider's own words in a message
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE)
+def _any(*patterns: str) -> str:
+    return "|".join(patterns)
+
+
+def _says(text: str, pattern: str) -> bool:
+    """Patterns are compiled (and kept by `re`) when something has failed: most runs need none."""
+    return re.search(pattern, text, re.IGNORECASE) is not None
 
 
 MONEY = _any(
@@ -89,7 +94,7 @@ MODEL = _any(
 )
 BUSY = _any(r"overloaded", r"over capacity", r"no healthy upstream", r"service_?unavailable")
 GENERATED = _any(r"tool_use_failed", r"json_validate_failed", r"failed_generation")
-SECRET = re.compile(r"\b((sk|pk|gsk|xai|tgp|hf|pplx|nvapi|key)[-_]|AIza|Bearer )[\w*.-]{8,}")
+SECRET = r"\b((sk|pk|gsk|xai|tgp|hf|pplx|nvapi|key)[-_]|AIza|Bearer )[\w*.-]{8,}"
 
 # The status that an error inside a 200 stands for, where it names none.
 NAMED = {
@@ -166,13 +171,13 @@ def _rule(status: int, text: str) -> Rule:
     named = status in (0, 400, 403, 404, 413, 422, 429)
     rules: Iterable[tuple[bool, Rule]] = (
         (status == 402 or (named and _out_of_money(status, text)), NO_MONEY),
-        (status in (0, 400, 403, 422, 451) and bool(FILTER.search(text)), FILTERED),
-        (status not in (401, 402, 429) and bool(CONTEXT.search(text)), TOO_LONG),
-        (status == 413 or (named and bool(LARGE.search(text))), TOO_LARGE),
-        (status in (401, 403) or (status == 400 and bool(KEY.search(text))), NO_KEY),
-        (status in (404, 410) or (status in (0, 400, 422) and bool(MODEL.search(text))), NO_MODEL),
-        (status in (0, 400, 422) and bool(GENERATED.search(text)), BAD_REPLY),
-        (status == 429 and not BUSY.search(text), TOO_MANY),
+        (status in (0, 400, 403, 422, 451) and _says(text, FILTER), FILTERED),
+        (status not in (401, 402, 429) and _says(text, CONTEXT), TOO_LONG),
+        (status == 413 or (named and _says(text, LARGE)), TOO_LARGE),
+        (status in (401, 403) or (status == 400 and _says(text, KEY)), NO_KEY),
+        (status in (404, 410) or (status in (0, 400, 422) and _says(text, MODEL)), NO_MODEL),
+        (status in (0, 400, 422) and _says(text, GENERATED), BAD_REPLY),
+        (status == 429 and not _says(text, BUSY), TOO_MANY),
         (status in (408, 504, 522, 524), TOO_SLOW),
         (status == 0 or status >= 500 or status in (409, 425, 429), IS_BUSY),
     )
@@ -181,7 +186,7 @@ def _rule(status: int, text: str) -> Rule:
 
 def _out_of_money(status: int, text: str) -> bool:
     """Gemini says "exceeded your current quota" of limits that pass as well, but then gives a delay."""
-    if MONEY.search(text):
+    if _says(text, MONEY):
         return True
     return status == 429 and "exceeded your current quota" in text and "RESOURCE_EXHAUSTED" not in text
 
@@ -227,6 +232,6 @@ def _message(value: Any) -> str:
 def _clean(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, "[key]") if secret else text
-    text = "".join(char if char.isprintable() else " " for char in SECRET.sub("[key]", text))
+    text = "".join(char if char.isprintable() else " " for char in re.sub(SECRET, "[key]", text))
     text = " ".join(text.split())
     return text if len(text) <= LONGEST_DETAIL else text[: LONGEST_DETAIL - 1] + "…"

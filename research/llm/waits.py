@@ -6,15 +6,12 @@ import re
 import time
 from collections.abc import Mapping
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = r"((?:\d+(?:\.\d+)?\s*(?:milliseconds?|ms|seconds?|secs?|minutes?|mins?|hours?|days?|[smhd])\b\s*)+|"
 _DURATION += r"(?:\d+(?:\.\d+)?(?:ms|[smhd]))+)"
-_HINT = re.compile(
-    rf'(?:(?:try|retry)(?: again)? (?:in|after)|retryDelay"?:?|retry_after"?:?)\s*~?{_DURATION}', re.IGNORECASE
-)
-_PIECE = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|milli|[smhd])", re.IGNORECASE)
+_HINT = rf'(?:(?:try|retry)(?: again)? (?:in|after)|retryDelay"?:?|retry_after"?:?)\s*~?{_DURATION}'
+_PIECE = r"(\d+(?:\.\d+)?)\s*(ms|milli|[smhd])"
 
 
 def retry_after(headers: Mapping[str, str], text: str = "", now: float | None = None) -> float | None:
@@ -41,6 +38,8 @@ def _number(value: str | None, unit: float = 1.0) -> float | None:
 
 
 def _date(value: str | None) -> float | None:
+    from email.utils import parsedate_to_datetime  # imports sockets; few providers send dates
+
     try:
         return parsedate_to_datetime(value).timestamp() if value else None
     except (ValueError, OverflowError):
@@ -58,14 +57,14 @@ def duration(text: str) -> float | None:
     >>> duration("1m30s")
     90.0
     """
-    pieces = _PIECE.findall(text)
+    pieces = re.findall(_PIECE, text, re.IGNORECASE)
     if not pieces:
         return None
     return sum(float(number) * (0.001 if unit.lower() == "milli" else _UNITS[unit.lower()]) for number, unit in pieces)
 
 
 def _hinted(text: str) -> float | None:
-    hint = _HINT.search(text)
+    hint = re.search(_HINT, text, re.IGNORECASE)
     return duration(hint[1]) if hint else None
 
 
