@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from .question import Asked
 from .terms import terms
@@ -23,11 +23,14 @@ _DATE = re.compile(
 )
 _REASON = re.compile(
     r"\b(?:because|due to|since|so that|so as|therefore|thus|as a result|in order to|caus\w+|reason\w*|owing|led to|"
-    r"result\w* (?:in|from)|to (?:avoid|prevent|protect|reduce|increase|allow|make|help|keep|ensure|provide)|for)\b",
+    r"result\w* (?:in|from))\b",
     re.IGNORECASE,
 )
 _CAPITALISED = re.compile(r"[A-ZÀ-ÖØ-ÞА-ЯΑ-Ω][^\W_]+")
 _CASED = re.compile(r"[a-zа-яα-ω]", re.IGNORECASE)
+
+_PLACE = re.compile(r"\b(?:in|at|near|from|on|around|off|along|across) (?:the|a|an) \w", re.IGNORECASE)
+MANY_NAMES = 3
 
 
 def covered(weights: Mapping[str, float], found: Collection[str]) -> float:
@@ -36,14 +39,16 @@ def covered(weights: Mapping[str, float], found: Collection[str]) -> float:
     return sum(weight for word, weight in weights.items() if word in found) / total if total else 0.0
 
 
-def missing_names(asked: Asked, found: Collection[str]) -> list[tuple[str, ...]]:
-    """The question's names of which not even half the words are in `found`."""
-    return [name for name in asked.names if sum(word in found for word in name) * 2 < len(name)]
+def missing_names(asked: Asked, passages: Sequence[Collection[str]]) -> list[tuple[str, ...]]:
+    """The question's names that the best passage (each as its words) lacks; of many names, one may be lacking."""
+    lacking = [[name for name in asked.names if not is_named(name, words)] for words in passages]
+    fewest = min(lacking, key=len, default=list(asked.names))
+    return [] if len(fewest) == 1 and len(asked.names) >= MANY_NAMES else fewest
 
 
-def missing_years(asked: Asked, texts: Iterable[str]) -> list[str]:
-    texts = list(texts)
-    return sorted(year for year in asked.years if not any(year in text for text in texts))
+def is_named(name: Sequence[str], words: Collection[str]) -> bool:
+    """Whether all words of a name are there, or its initials as a word."""
+    return all(word in words for word in name) or (len(name) > 1 and "".join(word[0] for word in name) in words)
 
 
 def holds(kind: Kind, text: str, asked: Asked) -> bool:
@@ -52,6 +57,8 @@ def holds(kind: Kind, text: str, asked: Asked) -> bool:
         return _new(_NUMBER, text, asked)
     if kind is Kind.WHEN:
         return _new(_DATE, text, asked)
+    if kind is Kind.WHERE and _PLACE.search(text):
+        return True
     if kind in (Kind.WHO, Kind.WHERE):
         return _has_new_name(text, asked)
     if kind is Kind.WHY:
@@ -67,7 +74,7 @@ def _has_new_name(text: str, asked: Asked) -> bool:
     if len(_CASED.findall(text)) * 2 < len(text):
         return True  # a script without capitals
     known = set(asked.weights)
-    return any(not known.issuperset(terms(match[0])) for match in _CAPITALISED.finditer(text) if match.start())
+    return any(words and not known.issuperset(words) for words in map(terms, _CAPITALISED.findall(text)))
 
 
 def alike(one: Collection[str], other: Collection[str]) -> float:

@@ -1,106 +1,126 @@
-"""The sentences of a page that bear most on a question, quoted byte for byte."""
+"""The statements of a page that bear most on a question, quoted byte for byte."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from ... import relevance, sentences
-from .evidence import alike, best_first, clean, covered, holds, missing_names
+from ... import relevance
+from . import statements
+from .evidence import alike, clean, covered, holds
 from .question import Asked
+from .statements import Statement
 from .terms import terms
 
 MOST_FACTS = 5
 LONGEST_QUOTE = 700  # characters
-# A page is quoted where its best sentence and its title together cover this much of the question. Low on
+# A page is quoted where its best statement and its title together cover this much of the question. Low on
 # purpose: whether the question is answered is decided over all pages.
 PAGE_COVERAGE = 0.4
-SENTENCE_SHARE = 0.45  # of the best sentence's score; what scores less is left out
-TITLE_CREDIT = 0.5  # of a word's weight, where it stands in the title and not in the sentence
-KIND_BONUS = 0.25  # of the sentence's score, where it holds the kind of answer asked for
-LEAD_BONUS = 0.1  # of the sentence's score, for the first sentences of a page
-SAME = 0.8  # alike, as sets of words: one of two such sentences is quoted
-
-_LEANS = re.compile(r"(?:He|She|It|They|His|Her|Its|Their|This|These|That|Those|Here|There)\b")
-
-
-@dataclass(frozen=True)
-class _Sentence:
-    start: int
-    end: int
-    words: frozenset[str]
+UNNAMED_COVERAGE = 0.6  # the same for a page on which no name of the question stands
+SHARE = 0.45  # of the best statement's score; what scores less is left out
+AROUND_CREDIT = 0.5  # of a word's weight, where it stands in the title or next to the statement, not in it
+NEW_CREDIT = 0.5  # of a word's weight, where none of the statements quoted so far has it
+KIND_BONUS = 0.25  # of the score, where the statement holds the kind of answer asked for
+LEAD_BONUS = 0.1  # of the score, for the first statements of a page
+SAME = 0.8  # alike, as sets of words: one of two such statements is quoted
 
 
 def extract(asked: Asked, title: str, text: str) -> list[dict[str, str]]:
     """At most `MOST_FACTS` of {"claim", "quote"}, best first; none where nothing bears on the question.
 
-    Each quote is a substring of `text`. A claim is its quote on one line, with the page's
-    title before it where the quote alone does not name what the question names.
+    Each quote is a substring of `text`. A claim is its quote on one line, a table's row
+    with the names of its columns.
     """
-    found = [_Sentence(start, end, frozenset(terms(text[start:end]))) for start, end in sentences.spans(text)]
+    found = statements.read(text)
     titled = frozenset(terms(title))
-    scores = _scores(asked, titled, found, text)
-    facts: list[dict[str, str]] = []
-    taken: list[_Sentence] = []
-    for index in best_first(scores):
-        sentence = found[index]
-        if len(facts) == MOST_FACTS or not scores[index] or scores[index] < SENTENCE_SHARE * max(scores):
-            break
-        if any(alike(sentence.words, other.words) > SAME for other in taken):
-            continue
-        taken.append(sentence)
-        facts.append(_fact(asked, title, titled, text, _quote(found, index, text)))
-    return facts
-
-
-def _scores(asked: Asked, titled: frozenset[str], found: Sequence[_Sentence], text: str) -> list[float]:
-    """One score a sentence; all 0 where the page does not bear on the question."""
     weights = _weighted(asked.weights, found)
     scores = [_score(asked, weights, titled, found, index, text) for index in range(len(found))]
+    if not _bears(asked, titled, found, scores):
+        return []
+    return [_fact(text, found[index]) for index in _chosen(weights, found, scores)]
+
+
+def _bears(asked: Asked, titled: frozenset[str], found: Sequence[Statement], scores: Sequence[float]) -> bool:
+    """Whether the page is about the question: by its best statement, and by a name where names are asked for."""
     best = max(scores, default=0.0)
     if not best:
-        return scores
-    words = found[scores.index(best)].words | titled
-    bears = covered(asked.weights, words) >= PAGE_COVERAGE
-    if not bears or (asked.names and len(missing_names(asked, words)) == len(asked.names)):
-        return [0.0] * len(found)
-    return scores
+        return False
+    statement = found[scores.index(best)]
+    page = titled.union(*(other.words | other.around for other in found))
+    named = not asked.names or any(word in page for name in asked.names for word in name)
+    enough = PAGE_COVERAGE if named else UNNAMED_COVERAGE
+    return covered(asked.weights, statement.words | statement.around | titled) >= enough
 
 
-def _weighted(weights: Mapping[str, float], found: Sequence[_Sentence]) -> dict[str, float]:
-    rarity = relevance.idf(weights, [sentence.words for sentence in found])
+def _weighted(weights: Mapping[str, float], found: Sequence[Statement]) -> dict[str, float]:
+    rarity = relevance.idf(weights, [statement.words for statement in found])
     return {word: weight * rarity[word] for word, weight in weights.items()}
 
 
 def _score(asked: Asked, weights: Mapping[str, float], titled: frozenset[str],
-           found: Sequence[_Sentence], index: int, text: str) -> float:  # fmt: skip
-    sentence = found[index]
-    own = sum(weight for word, weight in weights.items() if word in sentence.words)
-    if not own or len(sentence.words) < 3:
+           found: Sequence[Statement], index: int, text: str) -> float:  # fmt: skip
+    statement = found[index]
+    own = _sum(weights, statement.words)
+    if not own or len(statement.words) < 2:
         return 0.0
-    around = titled | (found[index - 1].words if index else frozenset())
-    score = own + TITLE_CREDIT * sum(w for word, w in weights.items() if word in around and word not in sentence.words)
-    quote = text[sentence.start : sentence.end]
-    if holds(asked.kind, quote, asked):
+    score = (own + AROUND_CREDIT * _sum(weights, (statement.around | titled) - statement.words)) * statement.worth
+    if holds(asked.kind, text[statement.start : statement.end], asked):
         score *= 1 + KIND_BONUS
     if index < 3:
         score *= 1 + LEAD_BONUS
-    return score / (1 + len(sentence.words) / 80)
+    return score / (1 + len(statement.words) / 80)
 
 
-def _quote(found: Sequence[_Sentence], index: int, text: str) -> str:
-    """The sentence, with the one before it where it leans on that; a table's row with the row above it."""
-    start, end = found[index].start, found[index].end
-    if index and (_LEANS.match(text, start) or " | " in text[start:end]):
-        before = found[index - 1]
-        adjoins = text[before.end : start].count("\n") < 2 and end - before.start <= LONGEST_QUOTE
-        if adjoins and (" | " in text[before.start : before.end]) == (" | " in text[start:end]):
-            start = before.start
-    return text[start : min(end, start + LONGEST_QUOTE)]
+def _sum(weights: Mapping[str, float], words: frozenset[str]) -> float:
+    return sum(weight for word, weight in weights.items() if word in words)
 
 
-def _fact(asked: Asked, title: str, titled: frozenset[str], text: str, quote: str) -> dict[str, str]:
-    claim = clean(quote)
-    needed = (titled & asked.weights.keys()) - set(terms(quote))
-    return {"claim": f"{clean(title)}: {claim}" if needed else claim, "quote": quote}
+def _chosen(weights: Mapping[str, float], found: Sequence[Statement], scores: Sequence[float]) -> list[int]:
+    """The statements to quote: the best, then those that score well or add what is still lacking; none twice."""
+    floor = SHARE * max(scores)
+    chosen: list[int] = []
+    said: frozenset[str] = frozenset()
+    while len(chosen) < MOST_FACTS:
+        rest = [index for index in range(len(found)) if scores[index] and _is_new(found, index, chosen)]
+        totals = {index: scores[index] + NEW_CREDIT * _sum(weights, found[index].words - said) for index in rest}
+        best = max(rest, key=lambda index: totals[index], default=None)
+        if best is None or totals[best] < floor:
+            break
+        chosen.append(best)
+        said |= found[best].words
+    return chosen
+
+
+def _is_new(found: Sequence[Statement], index: int, chosen: Sequence[int]) -> bool:
+    words = found[index].words
+    return all(index != other and alike(words, found[other].words) <= SAME for other in chosen)
+
+
+def _fact(text: str, statement: Statement) -> dict[str, str]:
+    """The statement from its lead where that is near, else alone; the lead of a row is its table's head."""
+    start = statement.lead if statement.end - statement.lead <= LONGEST_QUOTE else statement.start
+    quote = text[start : min(statement.end, start + LONGEST_QUOTE)]
+    if not statement.head:
+        return {"claim": clean(quote), "quote": quote}
+    return {"claim": labelled(statement.head, text[statement.start : statement.end]), "quote": quote}
+
+
+def labelled(head: Sequence[str], row: str) -> str:
+    """A table's row with the names of its columns, and what stands above those in brackets.
+
+    >>> labelled(("| Share of electricity |  |", "| Source | 2024 |"), "| Hydro | 13.2 |")
+    'Hydro, 2024: 13.2 (Share of electricity)'
+    """
+    names, cells = _cells(head[-1]), _cells(row)
+    if len(names) == len(cells) > 1:
+        parts = [f"{name}: {cell}" if name else cell for name, cell in zip(names[1:], cells[1:], strict=True)]
+        told, above = "; ".join(parts), head[:-1]
+        told = f"{cells[0]}, {told}" if cells[0] else told
+    else:
+        told, above = clean(row), head
+    caption = "; ".join(" ".join(cell for cell in _cells(line) if cell) for line in above)
+    return f"{told} ({caption})" if caption else told
+
+
+def _cells(row: str) -> list[str]:
+    return [" ".join(cell.split()) for cell in row.strip().removeprefix("|").removesuffix("|").split("|")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ... import sentences
-from .question import Asked, read
+from .question import read
 
 MOST_QUERIES = 3
 LONGEST_QUERY = 200  # characters
@@ -27,18 +27,23 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _LEANING = re.compile(r"\b(?:it|its|he|she|his|her|they|their|them|this|that|these|those|one)\b", re.IGNORECASE)
+_PAIR = re.compile(
+    r"^(?P<one>[\w-]+(?: [\w-]+)?) and (?:the )?(?P<other>[\w-]+(?: [\w-]+)?) (?P<rest>(?:of|in|for) .+)$"
+)
 
 
 def plan(question: str) -> dict[str, object]:
     """The plan as JSON-ready values. It always searches; no word or year is added that the question lacks."""
     cleaned = _cleaned(question)
-    asked = read(cleaned)
-    candidates = [cleaned, *(_with_topic(part, asked) for part in asked.parts if len(asked.parts) > 1)]
-    candidates.append(_rewritten(cleaned))
-    candidates.append(_key_words(cleaned))
-    queries = list({_same(query): query for query in reversed(candidates) if query}.values())[::-1]
+    parts = read(cleaned).parts
+    if len(parts) > 1:
+        others = [_with_topic(part, parts[0]) for part in parts]
+    else:
+        others = [_rewritten(cleaned), *_halves(cleaned), _key_words(cleaned)]
+    queries = {_same(query): query for query in reversed([cleaned, *others]) if query}
+    ordered = dict.fromkeys(_same(query) for query in [cleaned, *others] if query)
     reason = "the built-in model knows nothing of itself, so that it always searches"
-    return {"needs_search": True, "queries": queries[:MOST_QUERIES], "reason": reason}
+    return {"needs_search": True, "queries": [queries[key] for key in ordered][:MOST_QUERIES], "reason": reason}
 
 
 def _cleaned(question: str) -> str:
@@ -57,13 +62,18 @@ def _key_words(text: str) -> str:
     return _short(" ".join(word.strip(',;:?!"“”()') for word in kept))
 
 
-def _with_topic(part: str, asked: Asked) -> str:
-    """One part of a compound question, with the topic's words where it only refers to them."""
-    if not _LEANING.search(part) and len(sentences.content_words(part)) > 1:
-        return _key_words(part) if part != asked.parts[0] else _rewritten(part)
-    if part == asked.parts[0]:
-        return _rewritten(part)
-    return _short(f"{_key_words(_rewritten(asked.parts[0]))} {_key_words(_LEANING.sub('', _rewritten(part)))}".strip())
+def _halves(text: str) -> list[str]:
+    """ "the area and population of Peru" as two queries."""
+    match = _PAIR.search(_rewritten(text))
+    return [f"{match[side]} {match['rest']}" for side in ("one", "other")] if match else []
+
+
+def _with_topic(part: str, opening: str) -> str:
+    """One part of a compound question, with the words of its opening where it only refers to them."""
+    phrase = _rewritten(part)
+    if part == opening or not (_LEANING.search(part) or len(sentences.content_words(part)) < 2):
+        return phrase
+    return _short(f"{_key_words(_rewritten(opening))} {_key_words(_LEANING.sub('', phrase))}".strip())
 
 
 def _short(text: str) -> str:

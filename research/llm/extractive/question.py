@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .terms import term, terms
-from .vocabulary import FIRST_WORDS, FRAME, QUESTION_WORDS, Kind, kind_of
+from .vocabulary import FIRST_WORDS, FRAME, MONTHS, QUESTION_WORDS, Kind, kind_of
 
 NAME_WEIGHT = 2.0  # words of names, and numbers, against 1.0 for any other word of the topic
 FRAME_WEIGHT = 0.3  # words that say what is asked about the topic, and seldom stand beside the answer
@@ -19,21 +19,36 @@ FRAME_WEIGHT = 0.3  # words that say what is asked about the topic, and seldom s
 @dataclass(frozen=True)
 class Asked:
     """`weights`: each content word (stemmed), and how much it tells about the topic.
-    `names`: groups of words (stemmed) that name something. `parts`: the questions it is made of."""
+    `names`: groups of words (stemmed) that name something. `dates`: its years and months, as terms. `parts`: the questions it is made of."""
 
     text: str
     kind: Kind
     weights: Mapping[str, float]
     names: tuple[tuple[str, ...], ...]
-    years: frozenset[str]
+    dates: tuple[str, ...]
     parts: tuple[str, ...]
 
+    @property
+    def topic(self) -> dict[str, float]:
+        """The words that are neither names nor dates nor numbers: what is asked about them."""
+        return {word: weight for word, weight in self.weights.items() if weight < NAME_WEIGHT}
 
-_YEAR = re.compile(r"(?<![\d.,])(1[0-9]{3}|20[0-9]{2})(?![\d.,]*\d)")
+    @property
+    def english(self) -> bool:
+        return _ENGLISH.search(self.text) is not None
+
+
+_ENGLISH = re.compile(r"\b(?:the|is|are|was|were|did|does|do|of|in|who|what|when|where|which|how|why)\b", re.IGNORECASE)
+_YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
+_CALENDAR = frozenset(
+    ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+)
 _QUOTED = re.compile(r"[\"“«„‘'](?=\S)([^\"“”«»„]{2,80}?)(?<=\S)[\"”»“’'](?!\w)")
-_HAN_OR_KATA = re.compile(r"[\u30a0-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # in Japanese, hiragana is grammar
+# In Japanese, hiragana is grammar; so are some characters in Chinese.
+_TOPIC = re.compile(r"[\u30a0-\u30ff\uac00-\ud7af]|[^\W的是了在有和与多少什么哪谁吗呢几何請请列\u3040-\u309f]{2}")
+_NAME = re.compile(r"[A-ZÀ-ÖØ-ÞА-ЯΑ-Ω]|^[^\W\d_].*\d")  # a capital, or a word with digits that begins with a letter
 _PUNCTUATION = "\"'“”‘’«»„()[]?!.,;:…"
-_CONNECTING = frozenset(("of", "the", "de", "la", "von", "van", "and", "for", "in"))
+_CONNECTING = frozenset(("of", "the", "de", "la", "von", "van", "and"))
 _SPLIT = re.compile(rf"(?:,?\s+and|,|;|\?)\s+(?={QUESTION_WORDS})", re.IGNORECASE)
 _OPENS = re.compile(rf"(?:(?:in|on|at|to|for|from|by|with)\s+)?{QUESTION_WORDS}", re.IGNORECASE)
 
@@ -43,16 +58,16 @@ def read(text: str) -> Asked:
     text = " ".join(text.split())
     names = tuple(_names(text))
     named = {word for name in names for word in name}
-    years = frozenset(_YEAR.findall(text))
     words = dict.fromkeys([*terms(text), *(word for name in names for word in name)])
     weights = {word: _weight(word, named) for word in words}
-    return Asked(text, kind_of(text), weights, names, years, tuple(_parts(text)))
+    dates = tuple(word for word in words if word in MONTHS or _YEAR.fullmatch(word))
+    return Asked(text, kind_of(text), weights, names, dates, tuple(_parts(text)))
 
 
 def _weight(word: str, named: set[str]) -> float:
-    if word in named or any(char.isdigit() for char in word):
+    if word in named or word in MONTHS or any(char.isdigit() for char in word):
         return NAME_WEIGHT
-    grammar = len(word) < 3 and (not word.isascii() or word in ("no", "not")) and not _HAN_OR_KATA.search(word)
+    grammar = len(word) < 3 and not word.isascii() and not _TOPIC.search(word)
     return FRAME_WEIGHT if word in FRAME or grammar else 1.0
 
 
@@ -70,8 +85,8 @@ def _capitalised(text: str) -> list[str]:
     runs: list[list[str]] = [[]]
     for index, token in enumerate(text.split()):
         bare = token.strip(_PUNCTUATION)
-        opens = not index and (bare.lower() in FIRST_WORDS or not bare.isascii())
-        if bare and not opens and (any(map(str.isupper, bare)) or (any(map(str.isdigit, bare)) and not bare.isdigit())):
+        opens = not index and (re.split("['’]", bare.lower())[0] in FIRST_WORDS or not bare.isascii())
+        if not opens and _NAME.search(bare) and bare not in _CALENDAR:
             runs[-1].append(bare)
         elif not (runs[-1] and token in _CONNECTING):
             runs.append([])

@@ -11,7 +11,7 @@ from ... import sentences
 _FAMILIES = (
     "win won winner winning wins victory victor champion",
     "birth born birthday birthplace birthdate",
-    "death died die dies dead dying passed",
+    "death died die dies dead dying",
     "write wrote written writer writes author authored writing",
     "found founded founder founders establish established founding",
     "invent invented inventor invention",
@@ -54,22 +54,39 @@ _FAMILIES = (
     "think thought",
     "speak spoke spoken speakers",
     "mean meaning means meant",
+    "jan january",
+    "feb february",
+    "mar march",
+    "apr april",
+    "jun june",
+    "jul july",
+    "aug august",
+    "sep sept september",
+    "oct october",
+    "nov november",
+    "dec december",
+    "percent percentage",
+    "hydro hydropower hydroelectric",
 )
 _ONE: Mapping[str, str] = {
     sentences.stem(word): sentences.stem(family.split()[0]) for family in reversed(_FAMILIES) for word in family.split()
 }
-# Written in capitals only: "us" is a pronoun.
+# Names that are written in several ways. "US" in capitals only: "us" is a pronoun.
 _COUNTRIES = (
     (re.compile(r"\b(?:U\.S\.A\.|U\.S\.?(?!\w)|US(?!\w)|United States(?: of America)?)"), "USA"),
     (re.compile(r"\b(?:U\.K\.?(?!\w)|United Kingdom)"), "UK"),
 )
+_TITLED = re.compile(r"\b[A-Z][a-z]+(?:[- ](?:(?:of|the|for|and|on|in) ){0,2}[A-Z][a-z]+)+")
+_INITIAL = re.compile(r"[A-Z]")
 
 
 def terms(text: str) -> list[str]:
-    """The content words of `text`, comparable with those of a question."""
+    """The content words of `text`, comparable with those of a question; of names also the initials
+    ("World Health Organization": world, health, organization, who)."""
     for pattern, name in _COUNTRIES:
         text = pattern.sub(name, text)
-    return [_ONE.get(word, word) for word in sentences.content_words(text) if word != "s"]
+    initials = ["".join(_INITIAL.findall(name)).lower() for name in _TITLED.findall(text)]
+    return [_ONE.get(word, word) for word in sentences.content_words(text) if word != "s"] + initials
 
 
 def term(word: str) -> str:

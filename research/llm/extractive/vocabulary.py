@@ -32,28 +32,35 @@ _KINDS = {
     Kind.COUNT: (
         r"how (?:many|much|old|tall|long|far|often|large|big|high|deep|fast|heavy|wide|hot|cold|few)\b",
         rf"(?:wh\w+|was|is|are|were) (?:\w+ ){{0,4}}?(?:{_MEASURES}) (?:of|in|for)\b",
+        rf"what (?:is|was|are|were) (?:[\w-]+ ){{0,5}}(?:{_MEASURES})\b",
         r"wie ?viele?\b|combien\b|cu[aá]nt[oa]s?\b|quant[ioae]\b|сколько\b",
-        r"何[人個回本冊歳枚国]|いくつ|いくら|몇|얼마|كم\b|چند\b|कितन",
+        r"何[人個回本冊歳枚国]|いくつ|いくら|多少|几[个個人次年]|몇|얼마|كم\b|چند\b|कितन",
     ),
     Kind.WHEN: (
-        r"when\b|(?:what|which) (?:\w+ )?(?:year|date|day|month|century|decade|time)\b",
-        r"wann\b|quand\b|cu[aá]ndo\b|quando\b|когда\b|в каком году|いつ|何年|언제|متى\b|कब\b|کی\b|چه زمانی\b",
+        r"when\b(?! (?:do|should|can) (?:you|we|i)\b)",
+        r"(?:what|which) (?:\w+ )?(?:year|date|day|month|century|decade|time)\b",
+        r"wann\b|quand\b|cu[aá]ndo\b|quando\b|когда\b|в каком году|언제|متى\b|कब\b|کی\b|چه زمانی\b",
+        r"いつ|何年|什么时候|什麼時候|何时|何時|哪一?年|日期",
     ),
     Kind.WHERE: (
         r"where\b|(?:what|which) (?:\w+ )?(?:country|city|town|state|place|location|continent|county|province)\b",
-        r"wo\b|où\b|d[oó]nde\b|dove\b|где\b|どこ|어디|أين\b|कहाँ|کجا",
+        r"wo\b|où\b|d[oó]nde\b|dove\b|где\b|どこ|哪里|哪裡|哪儿|在哪|哪个国家|哪个城市|어디|أين\b|कहाँ|کجا",
     ),
     Kind.WHO: (
         r"who(?:se|m)?\b|(?:what|which) (?:\w+ )?(?:person|actor|actress|singer|author|player|team|company)\b",
-        r"wer\b|qui\b|qui[eé]n(?:es)?\b|chi\b|кто\b|誰|누구|누가|من هو|किस(?:ने|का)|कौन|چه کسی",
+        r"wer\b|qui\b|qui[eé]n(?:es)?\b|chi\b|кто\b|誰|谁|누구|누가|من هو|किस(?:ने|का)|कौन|چه کسی",
     ),
     Kind.WHY: (
         r"why\b|(?:what|which) (?:\w+ ){0,3}(?:cause[sd]?|reason|reasons)\b",
-        r"warum\b|pourquoi\b|почему\b|なぜ|왜|لماذا|क्यों|چرا",
+        r"warum\b|pourquoi\b|почему\b|なぜ|为什么|為什麼|为何|왜|لماذا|क्यों|چرا",
     ),
 }
 _KIND_PATTERNS = {kind: re.compile(rf"(?<!\w)(?:{'|'.join(forms)})", re.IGNORECASE) for kind, forms in _KINDS.items()}
-_INSIDE_WORDS = re.compile(r"何[人個回本冊歳枚国年]|いくつ|いくら|いつ|どこ|誰|なぜ|몇|얼마|언제|어디|누구|누가")
+# Scripts without spaces: a question word may stand inside what looks like a word.
+_INSIDE_WORDS = re.compile(
+    r"何[人個回本冊歳枚国年时時]|いくつ|いくら|いつ|どこ|誰|なぜ|多少|几[个個人次年]|什么时候|什麼時候|哪一?年|日期|"
+    r"哪里|哪裡|哪儿|在哪|哪个国家|哪个城市|谁|为什么|為什麼|为何|몇|얼마|언제|어디|누구|누가"
+)
 
 
 def kind_of(question: str) -> Kind:
@@ -80,6 +87,10 @@ FRAME = frozenset(
         "mean meaning happen happened happens become became get got give given tell say said do does make made "
         "use used go going come came take took play role work set part show include consider considered there "
         "location located situated reason cause difference different between compare compared comparison "
-        "find exactly actually please main present begin start end author written word term"
+        "find exactly actually according stand stood decide decided keep kept exceed exceeded change changed high "
+        "please main present begin start end author written word term"
     )
 )
+MONTHS = frozenset(
+    term(month) for month in _listed("jan feb apr jun jul aug sep oct nov dec march")
+)  # "may" is no sign

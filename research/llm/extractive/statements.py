@@ -1,0 +1,98 @@
+"""A page's text as statements: its sentences and the rows of its tables, each with what it is read together with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ... import sentences
+from .terms import terms
+
+HEADING_WORDS = 9  # a line of fewer content words and without a full stop is a heading
+HEADING_WORTH = 0.3  # of a statement's score
+QUESTION_WORTH = 0.3  # a page that asks does not tell
+SOURCE_WORTH = 0.2  # where figures come from, who holds the rights
+
+_ENDS = re.compile(r"[.!?…。！？।۔؟:][^\w\s]*\s*(?:\[\w+\])*$")
+_ASKS = re.compile(r"[?？؟][^\w\s]*$")
+_SOURCE = re.compile(
+    r"\W*(?:(?:data |figure |photo |image )?(?:sources?|credits?|references?|copyright|see also|read more|related|"
+    r"last (?:updated|refresh\w*|successful\w*)|updated|published|quellen?|fuentes?|источник\w*|数値の出典|出典|資料)\b"
+    r"[^.!?]{0,30}[:：]|©)",
+    re.IGNORECASE,
+)
+_LEANS = re.compile(r"\W{0,3}(?:He|She|It|They|His|Her|Its|Their|This|These|That|Those|Here|There)\b")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """`text[start:end]` with its words, and the words of what it is read together with.
+
+    `lead` is where a quote begins that can be understood alone: the sentence before, or
+    the head of the table. `worth` is what such a statement counts as evidence, up to 1.
+    """
+
+    start: int
+    end: int
+    words: frozenset[str]
+    around: frozenset[str]
+    lead: int
+    worth: float = 1.0
+    head: tuple[str, ...] = ()  # the lines above a row that name its columns
+
+
+def read(text: str) -> list[Statement]:
+    """The statements of `text` in order; the head of a table is part of its rows only."""
+    spans = sentences.spans(text)
+    found: list[Statement] = []
+    index = 0
+    while index < len(spans):
+        end = index + 1
+        if _is_row(text, spans[index]):
+            while end < len(spans) and _is_row(text, spans[end]):
+                end += 1
+            found += _rows(text, spans[index:end], found[-1] if found else None)
+        else:
+            found.append(_sentence(text, spans[index], found[-1] if found else None))
+        index = end
+    return found
+
+
+def _is_row(text: str, span: tuple[int, int]) -> bool:
+    return " | " in text[slice(*span)] or text[slice(*span)].startswith("|")
+
+
+def _sentence(text: str, span: tuple[int, int], before: Statement | None) -> Statement:
+    start, end = span
+    words = frozenset(terms(text[start:end]))
+    lead = start
+    if before and not before.head and _LEANS.match(text, start) and text[before.end : start].count("\n") < 2:
+        lead = before.start
+    return Statement(start, end, words, before.words if before else frozenset(), lead, _worth(text[start:end], words))
+
+
+def names_its_source(sentence: str) -> bool:
+    """Whether a line only says where figures come from: it holds names and dates of publications, not of the topic."""
+    return _SOURCE.match(sentence) is not None
+
+
+def _worth(sentence: str, words: frozenset[str]) -> float:
+    if names_its_source(sentence):
+        return SOURCE_WORTH
+    if _ASKS.search(sentence):
+        return QUESTION_WORTH
+    tells = len(words) >= HEADING_WORDS or _ENDS.search(sentence) or any(map(str.isdigit, sentence))
+    return 1.0 if tells else HEADING_WORTH
+
+
+def _rows(text: str, spans: Sequence[tuple[int, int]], caption: Statement | None) -> list[Statement]:
+    """The rows of one table; its head is what stands above the last line of dashes, else its first row."""
+    rules = [index for index, span in enumerate(spans) if not any(map(str.isalnum, text[slice(*span)]))]
+    body = min(rules[-1] + 1 if rules else 1, len(spans) - 1)
+    above = [text[slice(*span)] for index, span in enumerate(spans[:body]) if index not in rules]
+    around = frozenset(terms(" ".join(above))) | (caption.words if caption else frozenset())
+    return [
+        Statement(start, end, frozenset(terms(text[start:end])), around, spans[0][0], 1.0, tuple(above))
+        for start, end in spans[body:]
+    ]
