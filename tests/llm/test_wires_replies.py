@@ -246,6 +246,7 @@ MID_STREAM: list[tuple[str, list[Event], type[ProviderError]]] = [
     ("openai-chat", [chunk({"content": "H"}), Event("{not json")], MalformedError),
     ("openai-chat", [chunk({"content": "H"})], TruncatedError),
     ("openai-chat", [], TruncatedError),
+    ("openai-chat", [chunk({"content": "H"}, "insufficient_system_resource"), Event("[DONE]")], TruncatedError),
     (
         "anthropic",
         [Event('{"type": "error", "error": {"type": "rate_limit_error", "message": "x"}}', "error")],

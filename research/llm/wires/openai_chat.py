@@ -49,8 +49,9 @@ FINISHES: Mapping[str, Finish] = {
     "function_call": "tool_calls",
     "content_filter": "refusal",
     "refusal": "refusal",
-    "insufficient_system_resource": "length",  # DeepSeek: broken off
+    "sensitive": "refusal",  # Z.ai
 }
+BROKEN = ("error", "abort", "network_error", "insufficient_system_resource")  # OpenRouter, vLLM, Z.ai, DeepSeek
 # What services call the thinking that they show; `reasoning_back` says which of it they want again.
 THINKING = ("reasoning_content", "reasoning", "reasoning_details", "thought_signature", "extra_content")
 
@@ -230,7 +231,7 @@ class ChatStream:
             call["extra"] = {"extra_content": extra}
 
     def finish(self) -> Completion:
-        if self.finish_reason is None and not self.done:
+        if self.finish_reason in BROKEN or (self.finish_reason is None and not self.done):
             raise TruncatedError(f"{self.provider} broke off its reply before the end. Try again.")
         refusal = "".join(self.refusal)
         finish = "refusal" if refusal else FINISHES.get(self.finish_reason or "stop", "stop")
