@@ -42,6 +42,8 @@ class ResearchError(Exception):
 
 
 class UsageError(ResearchError):
+    """The command, a setting or a file is wrong."""
+
     exit_code = 2
 
 
@@ -70,6 +72,8 @@ class PipelineError(UsageError):
 
 
 class BudgetError(ResearchError):
+    """A cap on dollars, calls or time was reached."""
+
     exit_code = 5
 
 
@@ -158,6 +162,8 @@ class MalformedError(ProviderError):
 
 
 class WebError(ResearchError):
+    """A search engine or a page could not be had."""
+
     exit_code = 6
     passing = True
     of_item = True
@@ -168,4 +174,6 @@ class NotRecordedError(WebError):
 
 
 class StoreError(ResearchError):
+    """The store can't be read or written."""
+
     exit_code = 8
