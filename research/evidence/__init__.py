@@ -3,8 +3,10 @@
     normal       the form in which texts are compared, with the way back to the original
     quotes       where a quote stands in a page, how surely, and what surrounds it
     sections     the parts of a page that are no evidence
+    links        links that a model wrote, taken out
     markers      citation markers in a model's text → citations with offsets
     quantities   numbers with units, dates and names that a text asserts
+    languages    whether two texts are plainly in different languages
     checks       whether a sentence is borne out by the quotes it cites; recall and precision
     duplicates   copies of one text
     differences  values that differ for the same thing

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from ..records import Answer, Citation, Fact, Mark
 from ..sentences import STOP_WORDS, content_words, fold, spans, words
+from .languages import differ
 from .quantities import Quantities, quantities
 
 SUPPORTED = 0.64  # score from which a sentence counts as supported (see `python -m bench.evidence`)
@@ -20,7 +21,6 @@ SENTENCES = 3  # of the passages, taken together, that a claim is compared with
 WEIGHT_WORDS, WEIGHT_NUMBERS, WEIGHT_NAMES = 0.6, 0.2, 0.2
 
 _NEGATIONS = frozenset(("not", "no", "never", "none", "neither", "nor", "cannot", "without"))
-_FOREIGN, _ENGLISH = 0.05, 0.2  # share of English stop words up to and from which a text counts as such
 _CAPITALISED = re.compile(r"[^\W\d_a-z][\w'’&-]*")
 _MARKER = re.compile(r"\[\d{1,4}\]")
 _CALENDAR = (
@@ -109,7 +109,7 @@ def judge(sentence: str, facts: Sequence[Fact]) -> tuple[Mark, str]:
         return "partly", "one of sentence and quote says “not”, the other does not"
     if found.score >= SUPPORTED:
         return "supported", ""
-    if _another_language(sentence, " ".join(quotes)):
+    if differ(_MARKER.sub("", sentence), " ".join(quotes)):
         return "partly", "written in another language than its quotes: only numbers, dates and names were compared"
     reason = f"{_listed(found.unnamed)} not named in a cited quote" if found.unnamed else "few of its words stand there"
     return ("partly" if found.score >= PARTLY else "unsupported"), reason
@@ -117,16 +117,6 @@ def judge(sentence: str, facts: Sequence[Fact]) -> tuple[Mark, str]:
 
 def _listed(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
-
-
-def _another_language(claim: str, quotes: str) -> bool:
-    ours, theirs = _english(claim), _english(quotes)
-    return (ours <= _FOREIGN and theirs >= _ENGLISH) or (ours >= _ENGLISH and theirs <= _FOREIGN)
-
-
-def _english(text: str) -> float:
-    found = words(text)
-    return sum(word in STOP_WORDS for word in found) / len(found) if len(found) > 3 else 0.1
 
 
 def _turned(claimed: frozenset[str], sentences: Sequence[frozenset[str]]) -> bool:

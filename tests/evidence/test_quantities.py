@@ -76,5 +76,5 @@ def test_not_the_same(claim: str, source: str) -> None:
 def test_time_is_linear() -> None:
     start = time.process_time()
     for unit in ("1", "1,", "1 ", "may ", "$", "2 million ", "1.", " "):
-        quantities(unit * (200_000 // len(unit)))
-    assert time.process_time() - start < 20
+        quantities(unit * (30_000 // len(unit)))
+    assert time.process_time() - start < 10
