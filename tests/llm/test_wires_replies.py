@@ -254,6 +254,8 @@ MID_STREAM: list[tuple[str, list[Event], type[ProviderError]]] = [
     ),
     ("anthropic", [Event('{"type": "content_block_delta", "index": 0, "delta": {}}')], MalformedError),
     ("anthropic", [Event('{"type": "ping"}'), Event('{"type": "brand_new"}')], TruncatedError),
+    ("anthropic", [Event('{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}')], TruncatedError),
+    ("anthropic", [Event('{"type": "message_stop"}')], TruncatedError),
     ("openai-responses", [Event('{"type": "error", "code": "server_error", "message": "x"}')], OverloadedError),
     (
         "openai-responses",
