@@ -62,8 +62,15 @@ async def test_a_word_in_the_title_weighs_more(tmp_path: Path) -> None:
 
 
 async def test_equal_documents_stand_in_order_of_their_urls(tmp_path: Path) -> None:
-    await built(tmp_path / "i.db", written(tmp_path / "docs", {f"{name}.txt": "same words" for name in "cab"}))
-    assert await names(tmp_path / "i.db", "words", top=2) == ["a.txt", "b.txt"]
+    docs = tmp_path / "docs"
+    for number in (*range(99, 49, -1), *range(10, 50)):  # indexed in another order
+        written(docs, {f"{number}.txt": "same words"})
+        if number in (50, 49):
+            await built(tmp_path / "i.db", docs)
+    written(docs, {"best.txt": "same words words"})
+    await built(tmp_path / "i.db", docs)
+    assert await names(tmp_path / "i.db", "words", top=3) == ["best.txt", "10.txt", "11.txt"]
+    assert len(await names(tmp_path / "i.db", "words", top=200)) == 91
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,12 @@ from . import schema
 TITLE_WEIGHT = 5.0  # how much more a word counts in the title
 LONGEST_TITLE = 300  # characters, as shown
 
-# The best are chosen before their pages are touched.
-_SEARCH = f"""
-SELECT best.url, best.title, best.snippet, record, content FROM (
-    SELECT documents.*, score
-    FROM (SELECT rowid AS id, bm25(words, {TITLE_WEIGHT}, 1.0) AS score FROM words WHERE words MATCH ?)
-    JOIN documents USING (id) ORDER BY score, url LIMIT ?
-) AS best JOIN pages USING (id) ORDER BY score, url
+# FTS5 sorts by `rank` itself, several times as fast as by `bm25(…)` and the URL.
+_BEST = f"""
+SELECT rowid, rank FROM words WHERE words MATCH ? AND rank MATCH 'bm25({TITLE_WEIGHT}, 1.0)' ORDER BY rank LIMIT ?
 """
+_URL = "SELECT url FROM documents WHERE id = ?"
+_SHOWN = "SELECT url, title, snippet, record, content FROM documents JOIN pages USING (id) WHERE id = ?"
 _FETCH = "SELECT title, snippet, record, content FROM documents JOIN pages USING (id) WHERE url = ?"
 
 T = TypeVar("T")
@@ -104,8 +102,21 @@ class LocalWeb:
             return work()
 
     def _search(self, query: str, wanted: str, top: int) -> list[Hit]:
-        rows = self._connection.execute(_SEARCH, (wanted, top)).fetchall()
+        rows = [self._connection.execute(_SHOWN, (number,)).fetchone() for number in self._best(wanted, top)]
         return [self._hit(query, rank, *row) for rank, row in enumerate(rows, 1)]
+
+    def _best(self, wanted: str, top: int) -> list[int]:
+        """The best documents' numbers; equal scores stand in order of URL, whatever order they were indexed in."""
+        limit = top + 10
+        while True:
+            found = self._connection.execute(_BEST, (wanted, limit)).fetchall()
+            if len(found) < limit or found[-1][1] > found[top - 1][1]:
+                break
+            limit *= 4  # the ties at the end of the list go on
+        last = found[min(top, len(found)) - 1][1] if found else 0.0
+        tied = [(score, *self._connection.execute(_URL, (number,)).fetchone(), number)
+                for number, score in found if score <= last]  # fmt: skip
+        return [number for _, _, number in sorted(tied)[:top]]
 
     def _hit(self, query: str, rank: int, url: str, title: str, told: str, record: str, content: str) -> Hit:
         from .snippets import plain, snippet

@@ -8,6 +8,7 @@ import unicodedata
 from ...sentences import STOP_WORDS, UNSPACED, fold
 
 MOST_TERMS = 64  # of one query; what a longer one says beyond is not searched for
+LONGEST_QUERY = 20_000  # characters; nor is what stands behind them
 
 _RUN = re.compile(f"[{UNSPACED}]+")
 # What FTS5's unicode61 leaves of "don't", "we'll", "it's".
@@ -40,7 +41,7 @@ def terms(query: str) -> list[str]:
     A run without spaces gives its bigrams.
     """
     found: dict[str, None] = {}
-    for word in _words(fold(query)):
+    for word in _words(fold(query[:LONGEST_QUERY])):
         at = 0
         for match in _RUN.finditer(word):
             found[word[at : match.start()]] = None
