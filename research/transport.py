@@ -100,14 +100,19 @@ class Stream:
         Raises: Incomplete, TooLarge, BadCoding; TimedOut out of the `async with` around it.
         """
         decoder = _decoder(self.headers.get("content-encoding", ""))
-        async for raw in self._response.aiter_raw():
-            self.wire += len(raw)
-            self._check()
+        async for raw in self.raw():
             for piece in decoder.feed(raw):
                 self.decoded += len(piece)
                 self._check()
                 yield piece
         decoder.finish()
+
+    async def raw(self) -> AsyncIterator[bytes]:
+        """The body as it comes, not decoded; instead of `pieces`."""
+        async for raw in self._response.aiter_raw():
+            self.wire += len(raw)
+            self._check()
+            yield raw
 
     def _check(self) -> None:
         if self.wire > self._caps.wire or self.decoded > self._caps.decoded:

@@ -126,10 +126,12 @@ def gzipped(body: bytes, cut: int = 0, coding: str = "gzip") -> Act:
     return reply(packed, headers={"Content-Encoding": coding})
 
 
-def bomb(size: int, chunk: int = 1 << 20, layers: int = 1, content_type: str = "text/html") -> Act:
-    """gzip that expands to `size` zero bytes, wrapped `layers` times and declared so."""
-    packer = zlib.compressobj(9, wbits=31)
-    packed = b"".join(packer.compress(bytes(min(chunk, size - at))) for at in range(0, size, chunk)) + packer.flush()
+def bomb(size: int, fill: bytes = b" ", layers: int = 1, content_type: str = "text/html") -> Act:
+    """gzip that expands to `size` times the byte `fill`, wrapped `layers` times and declared so; sizes are whole MiB."""
+    packer = zlib.compressobj(9, wbits=-15)
+    block = packer.compress(fill * (1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)  # stands for itself: can be repeated
+    header, ending = b"\x1f\x8b\x08" + bytes(6) + b"\xff", b"\x03\0" + bytes(8)
+    packed = header + block * (size >> 20) + ending
     for _ in range(layers - 1):
         packed = gzip.compress(packed, mtime=0)
     coding = ", ".join(["gzip"] * layers)

@@ -23,6 +23,8 @@ from .urls import canonical
 
 Network = IPv4Network | IPv6Network
 
+LONGEST_URL = 8_000  # characters; redirects may be longer than what a search result is let in with
+
 _REFUSED_4 = tuple(
     IPv4Network(block)
     for block in (
@@ -129,6 +131,8 @@ def target(url: str) -> Target:
 
     Raises: RefusedAddress for any other form than http(s)://host[:port][/path][?query].
     """
+    if len(url) > LONGEST_URL:
+        raise RefusedAddress
     try:
         parts = urlsplit(canonical(url))
         given = urlsplit(url.strip())

@@ -341,11 +341,11 @@ def _certificate(folder: Path, host: str, end: str) -> tuple[Path, Path]:
     (folder / "index.txt").touch()
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem"]
     names = ["-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}"]
+    ca = ["openssl", "ca", "-config", "ca.cnf", "-batch", "-selfsign", "-keyfile", "key.pem", "-in", "asked.csr"]
     dates = ["-startdate", "20200101000000Z", "-enddate", end]
     for command in (
         ["openssl", "req", *curve, *names, "-out", "asked.csr"],
-        ["openssl", "ca", "-config", "ca.cnf", "-batch", "-selfsign", "-keyfile", "key.pem", "-in", "asked.csr"]
-        + [*dates, "-out", "certificate.pem", "-notext"],
+        [*ca, *dates, "-out", "certificate.pem", "-notext"],
     ):
         subprocess.run(command, cwd=folder, capture_output=True, timeout=30, check=True)
     return folder / "certificate.pem", folder / "key.pem"
