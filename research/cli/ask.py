@@ -84,8 +84,8 @@ async def answered(wish: Wish) -> int:
             )
     finally:
         app.close()
-    progress.summary(result)
     deliver(wish, result)
+    progress.summary(result)
     return exit_code(result, wish.strict)
 
 
@@ -133,6 +133,7 @@ def deliver(wish: Wish, result: Asked) -> None:
     text = shown(result, json=wish.json or suffix == ".json", markdown=suffix == ".md")
     if wish.out is None:
         sys.stdout.write(text)
+        sys.stdout.flush()
         return
     import os
 

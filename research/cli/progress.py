@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Row:
     """One stage, as it goes on. Times are seconds since the run began."""
 
-    running: int = 0
+    running: set[Any] = field(default_factory=set)  # ranks of the items at work
     made: int = 0
     reused: int = 0
     dropped: int = 0
@@ -27,8 +27,8 @@ class Row:
     ended: float = 0.0
 
     def told(self) -> str:
-        counts = (("running", self.running), ("made", self.made), ("reused", self.reused), ("dropped", self.dropped))
-        return ", ".join(f"{count} {name}" for name, count in counts if count) or "waiting"
+        counts = {"running": len(self.running), "made": self.made, "reused": self.reused, "dropped": self.dropped}
+        return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "waiting"
 
     @property
     def seconds(self) -> float:
@@ -82,21 +82,25 @@ class Progress:
         row = self.rows.get(line.get("stage", ""))
         if row is None:
             return
-        event = line["event"]
+        event, item = line["event"], line.get("item")
         row.began = line["at"] if row.began is None else row.began
         row.ended = line["at"]
         if event == "making":
-            row.running += 1
+            row.running.add(item)
             self._open()
-        elif event in ("made", "reused"):
-            row.running -= event == "made" and row.running > 0
-            if line["item"] is not None:
-                setattr(row, event, getattr(row, event) + 1)
-        elif event == "dropped":
-            row.dropped += 1
-            if not self.terminal:
-                self.line(f"  {line['stage']}: dropped: {line['reason']}")
-        if not self.terminal and event == "made" and line["item"] is not None:
+        else:
+            row.running.discard(item)
+        if event in ("made", "reused") and item is not None:
+            setattr(row, event, getattr(row, event) + 1)
+        row.dropped += event == "dropped"
+        if not self.terminal:
+            self._tell(line)
+
+    def _tell(self, line: Mapping[str, Any]) -> None:
+        """A plain line for what a log's reader wants to know."""
+        if line["event"] == "dropped":
+            self.line(f"  {line['stage']}: dropped: {line['reason']}")
+        elif line["event"] == "made" and line["item"] is not None:
             self.line(f"  {line['stage']}: made in {line['receipt']['seconds']:.2f} s")
 
     def _open(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -55,6 +55,23 @@ def parse(text: str, model: type[T]) -> T:
         except ValidationError as error:
             reason = reason or _reason(error)
     raise MalformedError(reason or "the reply holds no JSON value")
+
+
+def parse_json(text: str, schema: Mapping[str, Any]) -> Any:
+    """The first JSON value in `text` that fits a JSON schema (2020-12).
+
+    Raises: MalformedError, whose message says what is wrong with the likeliest value.
+    """
+    from jsonschema import Draft202012Validator
+
+    check = Draft202012Validator(schema)
+    reason = "the reply holds no JSON value"
+    for value in _values(text.strip().strip("\ufeff")):
+        error = next(check.iter_errors(value), None)
+        if error is None:
+            return value
+        reason = f"{error.json_path}: {error.validator} {error.validator_value!r} is not met"[:LONGEST_REASON]
+    raise MalformedError(reason)
 
 
 def _values(text: str) -> Iterator[Any]:

@@ -1,0 +1,98 @@
+"""What the documents say is run: commands with their output, help texts, pipeline files."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from research.loading import load
+from research.settings import PIPELINES
+from research.stages import KINDS
+from tests.conftest import ROOT
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+RUN = [sys.executable, "-c", "from research.cli import main; main()"]
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    found = []
+    for document in DOCUMENTS:
+        for match in BLOCK.finditer(document.read_text(encoding="utf-8")):
+            if match[1] == language:
+                found.append((f"{document.name}:{match[2].splitlines()[0]}", match[2]))
+    return found
+
+
+def research(arguments: list[str], home: Path) -> str:
+    """What the command prints, on a terminal of 88 columns; run ids and durations made alike."""
+    environment = {**os.environ, "RESEARCH_HOME": str(home), "PYTHONPATH": str(ROOT), "COLUMNS": "88", "TERMINAL_WIDTH": "88"}
+    done = subprocess.run([*RUN, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=home)
+    return alike(done.stdout.decode())
+
+
+def alike(text: str) -> str:
+    text = re.sub(r"\d{8}-\d{6}\.\d{3}-[a-z2-7]{4}", "RUN", text)
+    text = re.sub(r" *\d+\.\d\d s", " 0.00 s", text)
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    return "\n".join(line for line in lines if not re.match(r"  \w+: made in|Reading the sample web", line))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all blocks, which are read in order as one session."""
+    return tmp_path_factory.mktemp("docs")
+
+
+@pytest.mark.parametrize(("place", "block"), blocks("console"), ids=[place for place, _ in blocks("console")])
+def test_a_command_prints_what_the_document_says(place: str, block: str, home: Path) -> None:
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        program, *arguments = shlex.split(command)
+        assert program.endswith("research"), f"{place}: {command}"
+        assert research(arguments, home) == alike(output)
+
+
+@pytest.mark.parametrize(("place", "block"), blocks("toml"), ids=[place for place, _ in blocks("toml")])
+def test_a_pipeline_in_a_document_is_sound(place: str, block: str, tmp_path: Path) -> None:
+    (tmp_path / "prompts").symlink_to(PIPELINES / "prompts")
+    (tmp_path / "it.toml").write_text(block, encoding="utf-8")
+    assert load(tmp_path / "it.toml", KINDS).stages
+
+
+@pytest.mark.parametrize(("place", "block"), blocks("python"), ids=[place for place, _ in blocks("python")])
+def test_python_in_a_document_runs(place: str, block: str, home: Path) -> None:
+    environment = {**os.environ, "RESEARCH_HOME": str(home), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", block], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    expected = [line.partition("  # ")[2] for line in block.splitlines() if line.startswith("print(")]
+    assert done.stdout.splitlines() == expected
+
+
+def test_every_kind_and_key_is_documented() -> None:
+    text = (ROOT / "docs" / "pipelines.md").read_text(encoding="utf-8")
+    for kind in KINDS.values():
+        row = next(line for line in text.splitlines() if line.startswith(f"| `{kind.name}` |"))
+        for name in [*kind.takes, *kind.optional, *kind.params.model_fields]:
+            assert f"`{name}`" in row, f"{kind.name}: {name}"
+
+
+def commands(words: list[str]) -> list[list[str]]:
+    """All commands and groups, as `--help` lists them."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    text = subprocess.run([*RUN, *words, "--help"], env=environment, capture_output=True, text=True, check=True).stdout
+    listed = re.search(r"^Commands:\n(.*)", text, re.MULTILINE | re.DOTALL)
+    names = re.findall(r"^  (\w+)", listed[1], re.MULTILINE) if listed else []
+    return [words, *(found for name in names for found in commands([*words, name]))]
+
+
+def test_every_command_is_documented() -> None:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    for words in commands([]):
+        assert f"$ {' '.join(['research', *words])} --help\n" in text
