@@ -74,10 +74,13 @@ class EngineReply:
 
 
 class Engine(Protocol):
-    """A search engine. `disabled`, where not empty, says why it can't be asked and what to do."""
+    """A search engine at the address `base`. `disabled`, where not empty, says why it can't be asked and what to do."""
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def base(self) -> str: ...
 
     @property
     def disabled(self) -> str: ...

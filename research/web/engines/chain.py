@@ -1,0 +1,129 @@
+"""Engines one after the other: the first that answers is the answer, and what was skipped is said.
+
+A circuit breaker for each keeps a batch from asking what will not answer: an engine that refuses
+(captcha, block, no key) rests at once, one that fails three times in a row as well. After its rest
+one query tries it again; the rest doubles each time that this fails.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...errors import WebError
+from ...records import Hit
+from .asking import EngineError
+from .base import State
+
+FAILURES = 3  # in a row, before an engine rests
+REST = 60.0  # seconds, at first
+LONGEST_REST = 1_800.0
+_AT_ONCE = (State.CAPTCHA, State.BLOCKED)
+
+
+class Searcher(Protocol):
+    """An engine, a local index, or anything else that finds hits, and raises WebError where it can't."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def search(self, query: str, top: int) -> list[Hit]: ...
+
+
+@dataclass
+class Breaker:
+    """Whether an engine may be asked. `clock` gives monotonic seconds."""
+
+    clock: Callable[[], float]
+    failures: int = 0
+    rest: float = REST
+    until: float = 0.0
+    reason: str = ""
+    trying: bool = False
+
+    def lets(self) -> bool:
+        """Whether to ask now; after a rest, for one query only until that has ended."""
+        if not self.until:
+            return True
+        if self.trying or self.clock() < self.until:
+            return False
+        self.trying = True
+        return True
+
+    def succeeded(self) -> None:
+        self.failures, self.rest, self.until, self.reason, self.trying = 0, REST, 0.0, "", False
+
+    def failed(self, error: WebError) -> None:
+        self.failures += 1
+        self.reason = str(error)
+        refused = isinstance(error, EngineError) and error.state in _AT_ONCE
+        if isinstance(error, EngineError) and error.state is State.DISABLED:
+            self.until = float("inf")
+        elif self.trying or refused or self.failures >= FAILURES:
+            asked = error.retry_after if isinstance(error, EngineError) else None
+            self.until = self.clock() + min(max(self.rest, asked or 0.0), LONGEST_REST)
+            self.rest = min(2 * self.rest, LONGEST_REST)
+        self.trying = False
+
+    def left(self) -> None:
+        """The query was cancelled: nothing is known."""
+        self.trying = False
+
+
+class Chain:
+    """`searchers` in order of preference. `notice` is told of each engine that is skipped, once for each reason."""
+
+    def __init__(
+        self,
+        searchers: Sequence[Searcher],
+        *,
+        notice: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._links = [(searcher, Breaker(clock)) for searcher in searchers]
+        self._notice = notice
+        self._told: set[str] = set()
+        self.name = ",".join(searcher.name for searcher in searchers)
+
+    async def search(self, query: str, top: int) -> list[Hit]:
+        """The hits of the first engine that has any; none if those that answered found none.
+
+        Raises: WebError, with what each engine said, where none answered.
+        """
+        reasons: list[str] = []
+        answered = False
+        for searcher, breaker in self._links:
+            if not breaker.lets():
+                reasons.append(f"{breaker.reason} (resting)")
+                continue
+            try:
+                hits = await self._ask(searcher, breaker, query, top)
+            except WebError as error:
+                reasons.append(str(error))
+                self._tell(f"skipped {error}")
+                continue
+            if hits:
+                return hits
+            answered = True
+        if not answered:
+            raise WebError("no search engine answered. " + "; ".join(reasons))
+        return []
+
+    async def _ask(self, searcher: Searcher, breaker: Breaker, query: str, top: int) -> list[Hit]:
+        try:
+            hits = await searcher.search(query, top)
+        except WebError as error:
+            breaker.failed(error)
+            raise
+        except BaseException:
+            breaker.left()
+            raise
+        breaker.succeeded()
+        return hits
+
+    def _tell(self, text: str) -> None:
+        if text not in self._told and len(self._told) < 100:
+            self._told.add(text)
+            self._notice(text)
