@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ..records import Answer, Citation, Fact, Mark
 from ..sentences import STOP_WORDS, content_words, fold, spans, words
 from .languages import differ
-from .quantities import Quantities, quantities
+from .quantities import Quantities, quantities, states
 
 SUPPORTED = 0.64  # score from which a sentence counts as supported (see `python -m bench.evidence`)
 PARTLY = 0.40  # score from which it counts as partly supported
@@ -70,14 +70,15 @@ def prepared(passages: Sequence[str], about: Sequence[str] = ()) -> Passages:
     sentences = [frozenset(content_words(text[start:end])) for text in texts for start, end in spans(text)]
     whole = "\n".join(texts)
     initials = "".join(word[0] for word in _CAPITALISED.findall(whole)).casefold()
-    return Passages(tuple(sentences), frozenset(words(whole)), initials, quantities("\n".join(passages)))
+    stated = [text[start:end] for text in passages for start, end in spans(text) if states(text[start:end])]
+    return Passages(tuple(sentences), frozenset(words(whole)), initials, quantities("\n".join(stated)))
 
 
 def compare(claim: str, passages: Passages) -> Findings:
     """What the rules see of `claim` in `passages`."""
     bare = _MARKER.sub("", claim)
     missing, stated = _missing(quantities(bare), passages.quantities)
-    names = _names(bare)
+    names = names_in(bare)
     unnamed = tuple(name for name in names if not _is_named(name, passages))
     claimed = frozenset(content_words(bare))
     return Findings(
@@ -150,7 +151,7 @@ def _overlap(claimed: frozenset[str], sentences: Sequence[frozenset[str]]) -> fl
     return 1 - len(left) / len(claimed)
 
 
-def _names(text: str) -> list[str]:
+def names_in(text: str) -> list[str]:
     """Capitalised words that don't merely open a sentence, each once."""
     found: list[str] = []
     for start, end in spans(text):

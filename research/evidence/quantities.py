@@ -77,6 +77,7 @@ _NUMBER_WORD = re.compile(
     r"(?: (?P<unit>percent|per cent|percentage points?|dollars|euros|pounds)\b)?",
     re.IGNORECASE,
 )
+_ANY = re.compile(rf"\d|\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,11 @@ class Date:
 class Quantities:
     numbers: tuple[Number, ...]
     dates: tuple[Date, ...]
+
+
+def states(text: str) -> bool:
+    """Whether `text` may hold a number or a date; quicker than looking for them."""
+    return _ANY.search(text) is not None
 
 
 def quantities(text: str) -> Quantities:
