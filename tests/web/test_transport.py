@@ -414,3 +414,22 @@ asyncio.run(main())
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, timeout=30, text=True)
     assert done.stdout.strip() == "timed out", done.stderr
     assert time.monotonic() - began < 30
+
+
+# Recording
+
+
+async def test_cassettes_record_and_replay_through_the_pinned_transport(tmp_path: Path) -> None:
+    vcr = pytest.importorskip("vcr")
+    cassette = str(tmp_path / "cassette.yaml")
+    async with FaultServer({"/a": faults.gzipped(BODY)}) as server:
+        url = server.url("/a?x=1", host="named.example")
+        with vcr.use_cassette(cassette, record_mode="once"):
+            async with Client(addresses=_loopback) as client:
+                recorded = await client.request("GET", url, deadline=5)
+        assert len(server.requests) == 1
+    with vcr.use_cassette(cassette, record_mode="none") as played:
+        async with Client(addresses=_loopback) as client:
+            replayed = await client.request("GET", url, deadline=5)
+    assert played.all_played
+    assert recorded.body == replayed.body == BODY
