@@ -1,8 +1,9 @@
 """Values that differ for the same thing, side by side with source and date.
 
 Conservative: two statements are about the same thing only if their clauses have the same
-unit, the same stated period, and the same words but for a few on one side. A difference
-that is missed costs less than an alarm that is false.
+unit, the same stated period, and the same words but for a few on one side; where they
+name nothing, their pages' titles must be alike. A difference that is missed costs less
+than an alarm that is false.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from .checks import names_in
 from .normal import comparable
 from .quantities import Date, Number, quantities
 
+ALIKE = 0.6  # share of the words of both titles that must be common, where the clauses name nothing
 FEWEST_SHARED = 2  # words that two clauses must share
 MOST_EXTRA = 2  # words that one of them may have beyond the other's
 WIDEST = 2  # how many times the one value may be the other where the clauses' words differ
@@ -40,6 +42,7 @@ _QUALIFIER_WORDS = (
 )
 _QUALIFIERS = frozenset(stem(word) for word in _QUALIFIER_WORDS.split())
 _RELATIVE = re.compile(r"\b(?:it|its|they|their|ago|earlier|later|before|prior|previous|same|another)\b", re.IGNORECASE)
+_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)", re.IGNORECASE)
 _AMERICAN = re.compile(r"\b(?:U\.S\.A?\.?|US)(?![\w$])")  # else taken for the pronoun
 _LABEL = re.compile(
     r"\b(?:chapters?|tables?|figures?|sections?|pages?|parts?|volumes?|days?|weeks?|steps?|levels?|versions?|numbers?|no\.?"
@@ -89,10 +92,11 @@ def disagreements(facts: Sequence[Fact]) -> list[Disagreement]:
 
 def statements(fact: Fact) -> Iterator[Stated]:
     """The values in the fact's quote whose clause tells what they are the value of."""
+    titled = quantities(fact.title).dates  # "1984 season": when, if the sentence does not say
     quote = comparable(_AMERICAN.sub("USA", fact.quote))
     for start, end in spans(quote):
         sentence = quote[start:end]
-        whole = quantities(sentence).dates
+        whole = quantities(sentence).dates or titled
         for clause in map(str.strip, _CLAUSE.split(sentence)):
             found = quantities(clause)
             dates = found.dates or (whole if len(whole) == 1 else ())
@@ -107,7 +111,7 @@ def _stated(fact: Fact, clause: str, number: Number, inside: Sequence[Date], dat
     for date in inside:
         rest = rest.replace(date.text, " ", 1)
     following = content_words(clause[number.start + len(number.text) :][:60])
-    labelled = _LABEL.search(clause[: number.start])
+    labelled = _LABEL.search(clause[: number.start]) or _ORDINAL.fullmatch(number.text)
     kind = number.unit or (following[0] if following and not labelled else "")
     told = frozenset(content_words(rest)) - _NEUTRAL - frozenset(content_words(fact.site))
     if kind and len(told) >= FEWEST_SHARED:
@@ -121,6 +125,8 @@ def _same_thing(one: Stated, other: Stated) -> bool:
         return False
     if not any(one.period) and _years_apart(one.fact, other.fact):
         return False
+    if not one.names and not _alike(one.fact.title, other.fact.title):
+        return False
     shared = one.words & other.words
     extra = one.words ^ other.words
     if len(shared) < FEWEST_SHARED or extra & _QUALIFIERS:
@@ -129,6 +135,12 @@ def _same_thing(one: Stated, other: Stated) -> bool:
         return True
     one_sided = one.words <= other.words or other.words <= one.words
     return one_sided and len(extra) <= MOST_EXTRA and _near(one.number, other.number)
+
+
+def _alike(title: str, other: str) -> bool:
+    """Whether two pages may be about the same thing, by their titles; unknown ones may."""
+    ours, theirs = frozenset(content_words(title)), frozenset(content_words(other))
+    return not (ours and theirs) or len(ours & theirs) >= ALIKE * len(ours | theirs)
 
 
 def _years_apart(one: Fact, other: Fact) -> bool:

@@ -125,7 +125,7 @@ def _fits(text: str, start: int, end: int, excluded: Sequence[tuple[int, int]]) 
     if _joined(text, start) or _joined(text, end):
         return False
     ahead = text[max(0, start - 2) : start]
-    if text[start].isdigit() and (re.search(r"\d[.,]$", ahead) or re.search(r"[-−–]$", ahead)):
+    if text[start].isdigit() and (re.search(r"\d[.,]\Z", ahead) or re.search(r"[-−–]\Z", ahead)):
         return False  # "5 percent" of "3.5 percent", of "-5 percent", of "3–5 percent"
     return not (text[end - 1].isdigit() and re.match(r"[.,]\d", text[end : end + 2]))
 

@@ -32,9 +32,10 @@ _COMMENT_SIGN = re.compile(
 )
 _REFERENCE_SIGN = re.compile(
     r"https?://|www\.|\bdoi\b|\bisbn\b|\bissn\b|\bpp?\. ?\d|\bet al\b|\bvol\. ?\d|retrieved|accessed|archived"
-    r"|\((?:1[5-9]|20)\d\d[a-z]?\)|^\W*\[?\d{1,3}[\].)] ?|^\W*\^|\babgerufen\b|consulté le|\b(?:1[5-9]|20)\d\d\b",
+    r"|\((?:1[5-9]|20)\d\d[a-z]?\)|^\W*\[?\d{1,3}[\].)] ?|^\W*\^|\babgerufen\b|consulté le",
     re.IGNORECASE,
 )
+_YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _MENU_WORDS = (
     "home|about|about us|contact|contact us|log in|login|sign in|sign up|register|subscribe|privacy|privacy policy|"
     "terms|terms of use|terms of service|terms and conditions|cookie policy|cookies|menu|search|newsletter|"
@@ -115,7 +116,7 @@ def _end_matter(text: str, lines: list[_Line]) -> Iterator[tuple[int, int]]:
                 break
             last = after
         listed = lines[number + 1 : last + 1]
-        signs = sum(_REFERENCE_SIGN.search(item.text[:600]) is not None for item in listed)
+        signs = sum(any(sign.search(item.text[:600]) for sign in (_REFERENCE_SIGN, _YEAR)) for item in listed)
         if listed and 2 * signs >= len(listed):
             yield line.start, lines[last].end
 

@@ -79,6 +79,20 @@ def test_pages_of_different_years_may_differ() -> None:
     ]
 
 
+def test_titles_tell_what_and_when() -> None:
+    def found(quote: str, other: str, title: str, titled: str) -> bool:
+        one = fact(quote, "one").model_copy(update={"title": title})
+        two = fact(other, "two").model_copy(update={"title": titled})
+        return bool(disagreements([one, two]))
+
+    population = ("The population was 29,987 at the last census.", "The population was 1,126 at the last census.")
+    assert not found(*population, "Arden", "Belmont")
+    points = ("The Rovers scored 327 points.", "The Rovers scored 282 points.")
+    assert not found(*points, "1984 Rovers season", "1983 Rovers season")
+    assert found(*points, "1984 Rovers season", "The Rovers in 1984")
+    assert not found("The 486th Test Squadron flies.", "The 514th Test Squadron flies.", "", "")
+
+
 def test_one_page_does_not_disagree_with_itself() -> None:
     quotes = ("The Grey Tower is 330 metres tall.", "The Grey Tower is 312 metres tall.")
     assert disagreements([fact(quote, "one") for quote in quotes]) == []

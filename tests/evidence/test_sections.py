@@ -30,6 +30,8 @@ def test_a_list_of_references(heading: str) -> None:
 def test_a_list_of_references_ends_at_prose_or_at_a_new_section() -> None:
     listed = "References\n1. Smith (2004)\n2. Jones (2005)"
     assert left_out(f"{ARTICLE}{listed}\n{PROSE}") == [listed]
+    dated = "In 1889 the tower was opened. " * 8
+    assert left_out(f"{ARTICLE}{listed}\n{dated}\nIn 1890 it was painted.") == [listed]
     assert left_out(f"{ARTICLE}{listed}\n## Visitors\nThe tower has many.") == [listed]
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -103,3 +106,12 @@ def test_time_is_linear() -> None:
         fence(unit * 300_000, SECRET, "page")
         clean(unit * 300_000)
     assert time.process_time() - start < 10
+
+
+def test_real_injections_stay_in_their_fence(data: Callable[[str], Path]) -> None:
+    for line in (data("prompt-injections") / "dev" / "injections.jsonl").read_text(encoding="utf-8").splitlines():
+        text = json.loads(line)["text"]
+        fenced = fence(text, SECRET, "page")
+        assert re.findall(r"</?(?=[A-Za-z/|!])[^\W\d]*-?", fenced) == ["<data-", "</data-"]
+        quote = neutralised(text).strip()[:300].rsplit(None, 1)[0]
+        assert len(quote.split()) < 4 or locate(quote, text) is not None
