@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from . import sentences
@@ -49,11 +49,15 @@ def rank_terms(query: Sequence[str], documents: Sequence[Sequence[str]]) -> list
     return sorted(scored, key=lambda pair: (-pair[1], pair[0]))
 
 
-def bm25(query: Sequence[str], documents: Sequence[Sequence[str]]) -> list[float]:
-    """The score of each document, in their order."""
+def bm25(
+    query: Sequence[str], documents: Sequence[Sequence[str]], importance: Mapping[str, float] | None = None
+) -> list[float]:
+    """The score of each document, in their order; `importance` multiplies what a term counts (1 where not given)."""
     wanted = set(query)
     counts = [Counter(term for term in document if term in wanted) for document in documents]
     weights = idf(wanted, counts)
+    if importance is not None:
+        weights = {term: weight * importance.get(term, 1.0) for term, weight in weights.items()}
     mean = sum(map(len, documents)) / len(documents) if documents else 0.0
     return [_score(count, len(document) / mean if mean else 1.0, weights)
             for count, document in zip(counts, documents, strict=True)]  # fmt: skip

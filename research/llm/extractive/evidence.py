@@ -34,9 +34,9 @@ MANY_NAMES = 3
 
 
 def covered(weights: Mapping[str, float], found: Collection[str]) -> float:
-    """The share of the question's weight that stands in `found`, 0 to 1."""
+    """The share of the question's weight that stands in `found`, 0 to 1; 1 where there is nothing to find."""
     total = sum(weights.values())
-    return sum(weight for word, weight in weights.items() if word in found) / total if total else 0.0
+    return sum(weight for word, weight in weights.items() if word in found) / total if total else 1.0
 
 
 def missing_names(asked: Asked, passages: Sequence[Collection[str]]) -> list[tuple[str, ...]]:

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from ... import relevance
 from . import statements
-from .evidence import alike, clean, covered, holds
+from .evidence import alike, clean, covered, holds, is_named
 from .question import Asked
 from .statements import Statement
 from .terms import terms
 
 MOST_FACTS = 5
 LONGEST_QUOTE = 700  # characters
+LONGEST_CAPTION = 120  # characters; what is longer is no caption, but a page laid out as a table
 # A page is quoted where its best statement and its title together cover this much of the question. Low on
 # purpose: whether the question is answered is decided over all pages.
 PAGE_COVERAGE = 0.4
@@ -26,10 +27,10 @@ SAME = 0.8  # alike, as sets of words: one of two such statements is quoted
 
 
 def extract(asked: Asked, title: str, text: str) -> list[dict[str, str]]:
-    """At most `MOST_FACTS` of {"claim", "quote"}, best first; none where nothing bears on the question.
+    """Facts as {"claim", "quote"}: at most `MOST_FACTS`, best first, then one for each name that those lack.
 
-    Each quote is a substring of `text`. A claim is its quote on one line, a table's row
-    with the names of its columns.
+    There are none where nothing bears on the question. Each quote is a substring of `text`;
+    a claim is its quote on one line, a table's row with the names of its columns.
     """
     found = statements.read(text)
     titled = frozenset(terms(title))
@@ -37,7 +38,8 @@ def extract(asked: Asked, title: str, text: str) -> list[dict[str, str]]:
     scores = [_score(asked, weights, titled, found, index, text) for index in range(len(found))]
     if not _bears(asked, titled, found, scores):
         return []
-    return [_fact(text, found[index]) for index in _chosen(weights, found, scores)]
+    chosen = _chosen(weights, found, scores)
+    return [_fact(text, found[index]) for index in (*chosen, *_naming(asked, titled, found, chosen))]
 
 
 def _bears(asked: Asked, titled: frozenset[str], found: Sequence[Statement], scores: Sequence[float]) -> bool:
@@ -91,6 +93,14 @@ def _chosen(weights: Mapping[str, float], found: Sequence[Statement], scores: Se
     return chosen
 
 
+def _naming(asked: Asked, titled: frozenset[str], found: Sequence[Statement], chosen: Sequence[int]) -> list[int]:
+    """A statement for each name of the question that neither the title nor a chosen statement has."""
+    said = [titled, *(found[index].words | found[index].around for index in chosen)]
+    lacking = [name for name in asked.names if not any(is_named(name, words) for words in said)]
+    places = (next((i for i, other in enumerate(found) if is_named(name, other.words)), None) for name in lacking)
+    return sorted({place for place in places if place is not None and place not in chosen})
+
+
 def _is_new(found: Sequence[Statement], index: int, chosen: Sequence[int]) -> bool:
     words = found[index].words
     return all(index != other and alike(words, found[other].words) <= SAME for other in chosen)
@@ -119,7 +129,7 @@ def labelled(head: Sequence[str], row: str) -> str:
     else:
         told, above = clean(row), head
     caption = "; ".join(" ".join(cell for cell in _cells(line) if cell) for line in above)
-    return f"{told} ({caption})" if caption else told
+    return f"{told} ({caption})" if 0 < len(caption) <= LONGEST_CAPTION else told
 
 
 def _cells(row: str) -> list[str]:

@@ -9,18 +9,18 @@ from .evidence import covered, holds, missing_names
 from .question import Asked, read
 from .statements import names_its_source
 from .terms import terms
+from .vocabulary import Kind
 
-ENOUGH = 0.65  # of the question's weight, in the best fact
-ENOUGH_ELSEWHERE = 0.5  # the same for scripts of which neither stems nor stop words are known
-TOPIC_ENOUGH = 0.6  # of the weight of the words that are neither names nor dates, in the facts of one page
-PART_ENOUGH = 0.5  # of the weight of the topic words of one part of a compound question
+ENOUGH = 0.5  # of the question's weight, in the best fact
+TOPIC_ENOUGH = 0.6  # of the weight of the words that are neither names nor dates, in the best fact; English only
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A numbered fact as synthesis is given it; `words` are those of claim and quote, `titled` those of its page's title.
+    """A numbered fact as synthesis is given it.
 
-    `source` numbers the page that it stands in (0 where that was not given).
+    `words` are those of claim and quote, `around` those of its page's title and of its
+    table's head; `source` numbers the page that it stands in (0 where that was not given).
     """
 
     id: int
@@ -31,49 +31,80 @@ class Fact:
     site: str
     date: str
     words: frozenset[str]
-    titled: frozenset[str]
+    around: frozenset[str]
 
     @property
     def all_words(self) -> frozenset[str]:
-        return self.words | self.titled
+        return self.words | self.around
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`reason` why the question is not answered ("" where it is), and which parts of it are `missing`."""
+
+    reason: str = ""
+    missing: tuple[str, ...] = ()
 
 
 def read_fact(given: Mapping[str, object]) -> Fact:
     claim, quote = str(given.get("claim") or ""), str(given.get("quote") or "")
     title, site, date = (str(given.get(key) or "") for key in ("title", "site", "date"))
-    words, titled = frozenset(terms(f"{claim}\n{quote}")), frozenset(terms(title))
-    return Fact(
-        int(str(given["id"])), int(str(given.get("source") or 0)), title, claim, quote, site, date, words, titled
-    )
+    own, around = f"{claim}\n{quote}", title
+    if " | " in quote:  # the last row is what is told; those above it only say what it means
+        head, _, own = quote.rstrip().rpartition("\n")
+        around = f"{title}\n{head}\n{claim}"
+    number, source = int(str(given["id"])), int(str(given.get("source") or 0))
+    return Fact(number, source, title, claim, quote, site, date, frozenset(terms(own)), frozenset(terms(around)))
 
 
-def why_not(asked: Asked, facts: Sequence[Fact]) -> str:
-    """Why `facts` do not answer the question, in a few words; empty where they do."""
+def judge(asked: Asked, facts: Sequence[Fact]) -> Verdict:
+    """Whether `facts` answer the question. Each part of a compound one is judged by itself;
+    a part that only refers back ("and how does that compare?") stands and falls with the others."""
+    if len(asked.parts) == 1:
+        return Verdict(_why_not(asked, facts))
+    parts = [part for part in map(read, asked.parts) if part.topic or part.names]
+    reasons = [_why_not(part, facts) for part in parts]
+    if not reasons or all(reasons):
+        return Verdict(reasons[0] if reasons else _why_not(asked, facts))
+    return Verdict("", tuple(part.text for part, reason in zip(parts, reasons, strict=True) if reason))
+
+
+def _why_not(asked: Asked, facts: Sequence[Fact]) -> str:
+    """Why no page answers a question, by the one that comes nearest; empty where one does."""
     telling = [fact for fact in facts if not names_its_source(fact.quote)]
     if not telling:
         return "no source says anything about it"
-    sources = _by_source(facts)
-    if names := missing_names(asked, sources):
-        return f"no passage that was found is about {' and '.join(' '.join(name) for name in names)}"
     if dates := _missing_dates(asked, telling):
         return f"no passage that was found tells it for {' '.join(dates)}"
-    if not any(holds(asked.kind, fact.quote, asked) for fact in telling):
-        return f"the sources give no {asked.kind.value.removeprefix('a ')} for it"
-    if max(covered(asked.weights, fact.all_words) for fact in telling) < _enough(asked):
-        return "no passage that was found bears on all of it"
-    topic = {word: weight for word, weight in asked.topic.items() if weight >= 1}
-    if topic and max(covered(topic, words) for words in sources) < TOPIC_ENOUGH:
-        return "no page that was read bears on all of it"
-    return ""
+    return min((_why_not_page(asked, page) for page in _by_page(facts)), key=lambda reason: reason[0])[1]
 
 
-def _by_source(facts: Sequence[Fact]) -> list[frozenset[str]]:
-    """The words of each page's facts."""
-    sources: dict[object, frozenset[str]] = {}
+def _why_not_page(asked: Asked, facts: Sequence[Fact]) -> tuple[int, str]:
+    """How many of the checks the facts of one page fell short of, and the first that they failed; (0, "") for none."""
+    telling = [fact for fact in facts if not names_its_source(fact.quote)]
+    credits = frozenset(word for fact in facts if fact not in telling for word in fact.words)
+    named = [fact for fact in telling if not missing_names(asked, [fact.all_words | credits])]
+    if not named:
+        names = missing_names(asked, [fact.all_words | credits for fact in telling])
+        return 3, f"no passage that was found is about {' and '.join(' '.join(name) for name in names)}"
+    near = [fact for fact in named if _is_near(asked, fact)]
+    if not near:
+        return 2, "no passage that was found bears on all of it"
+    if not any(holds(asked.kind, fact.quote, asked) for fact in (near if asked.kind is Kind.WHY else telling)):
+        return 1, f"the sources give no {asked.kind.value.removeprefix('a ')} for it"
+    return 0, ""
+
+
+def _is_near(asked: Asked, fact: Fact) -> bool:
+    words = fact.all_words
+    return covered(asked.weights, words) >= ENOUGH and covered(asked.topic, words) >= topic_enough(asked)
+
+
+def _by_page(facts: Sequence[Fact]) -> list[list[Fact]]:
+    pages: dict[object, list[Fact]] = {}
     for fact in facts:
-        key = fact.source or fact.title or fact.id
-        sources[key] = sources.get(key, frozenset()) | fact.all_words
-    return list(sources.values())
+        pages.setdefault(fact.source or fact.title or fact.id, []).append(fact)
+    return list(pages.values())
 
 
 def _missing_dates(asked: Asked, facts: Sequence[Fact]) -> list[str]:
@@ -83,17 +114,6 @@ def _missing_dates(asked: Asked, facts: Sequence[Fact]) -> list[str]:
     return [date for date in asked.dates if not any(date in words for words in dated)]
 
 
-def _enough(asked: Asked) -> float:
-    return ENOUGH if asked.text.isascii() or asked.english else ENOUGH_ELSEWHERE
-
-
-def unanswered_parts(asked: Asked, facts: Sequence[Fact]) -> list[str]:
-    """The parts of a compound question that no fact bears on; a part that only refers back counts as borne on."""
-    if len(asked.parts) < 2:
-        return []
-    missing = []
-    for part in map(read, asked.parts):
-        own = {word: weight for word, weight in part.weights.items() if weight >= 1}
-        if own and max(covered(own, fact.all_words) for fact in facts) < PART_ENOUGH:
-            missing.append(part.text)
-    return missing
+def topic_enough(asked: Asked) -> float:
+    """The share of the weight of the question's topic words that a fact must have."""
+    return TOPIC_ENOUGH if asked.text.isascii() or asked.english else 0.0

@@ -37,7 +37,7 @@ def plan(question: str) -> dict[str, object]:
     cleaned = _cleaned(question)
     parts = read(cleaned).parts
     if len(parts) > 1:
-        others = [_with_topic(part, parts[0]) for part in parts]
+        others = [_with_topic(part, parts[0]) for part in parts if any(w >= 1 for w in read(part).weights.values())]
     else:
         others = [_rewritten(cleaned), *_halves(cleaned), _key_words(cleaned)]
     queries = {_same(query): query for query in reversed([cleaned, *others]) if query}

@@ -18,8 +18,12 @@ FRAME_WEIGHT = 0.3  # words that say what is asked about the topic, and seldom s
 
 @dataclass(frozen=True)
 class Asked:
-    """`weights`: each content word (stemmed), and how much it tells about the topic.
-    `names`: groups of words (stemmed) that name something. `dates`: its years and months, as terms. `parts`: the questions it is made of."""
+    """What was read from a question.
+
+    `weights`: each content word (as a term), and how much it tells about what is asked.
+    `names`: groups of words that name something. `dates`: years and months. `parts`: the
+    questions it is made of.
+    """
 
     text: str
     kind: Kind
@@ -30,8 +34,8 @@ class Asked:
 
     @property
     def topic(self) -> dict[str, float]:
-        """The words that are neither names nor dates nor numbers: what is asked about them."""
-        return {word: weight for word, weight in self.weights.items() if weight < NAME_WEIGHT}
+        """The words that tell something and are neither names nor numbers: what is asked about those."""
+        return {word: weight for word, weight in self.weights.items() if FRAME_WEIGHT < weight < NAME_WEIGHT}
 
     @property
     def english(self) -> bool:
@@ -41,7 +45,27 @@ class Asked:
 _ENGLISH = re.compile(r"\b(?:the|is|are|was|were|did|does|do|of|in|who|what|when|where|which|how|why)\b", re.IGNORECASE)
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _CALENDAR = frozenset(
-    ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+    [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+        "Monday",
+        "Tuesday",
+        "Wednesday",
+        "Thursday",
+        "Friday",
+        "Saturday",
+        "Sunday",
+    ]
 )
 _QUOTED = re.compile(r"[\"“«„‘'](?=\S)([^\"“”«»„]{2,80}?)(?<=\S)[\"”»“’'](?!\w)")
 # In Japanese, hiragana is grammar; so are some characters in Chinese.
@@ -50,6 +74,7 @@ _NAME = re.compile(r"[A-ZÀ-ÖØ-ÞА-ЯΑ-Ω]|^[^\W\d_].*\d")  # a capital, or 
 _PUNCTUATION = "\"'“”‘’«»„()[]?!.,;:…"
 _CONNECTING = frozenset(("of", "the", "de", "la", "von", "van", "and"))
 _SPLIT = re.compile(rf"(?:,?\s+and|,|;|\?)\s+(?={QUESTION_WORDS})", re.IGNORECASE)
+_TWICE = re.compile(r"(?P<open>.+?) (?P<by>in|of|for|by|at|from|to) (?P<one>[^,]+?),? and (?P=by) (?P<other>[^,]+?)")
 _OPENS = re.compile(rf"(?:(?:in|on|at|to|for|from|by|with)\s+)?{QUESTION_WORDS}", re.IGNORECASE)
 
 
@@ -104,5 +129,13 @@ def _name_words(phrase: str) -> list[str]:
 def _parts(text: str) -> list[str]:
     """The questions that a compound one is made of; one that is not compound is its only part."""
     parts = [part.strip(" ,;?") for part in _SPLIT.split(text)]
-    whole = all(len(part.split()) > 2 for part in parts if part) and _OPENS.match(text)
-    return [part for part in parts if part] if whole else [text]
+    if _OPENS.match(text) and all(len(part.split()) > 2 for part in parts if part):
+        parts = [half for part in parts if part for half in _halves(part)]
+        return parts if len(parts) > 1 else [text]
+    return [text]
+
+
+def _halves(part: str) -> list[str]:
+    """ "How high was it in X and in Y": the same question about each."""
+    match = _TWICE.fullmatch(part)
+    return [f"{match['open']} {match['by']} {match[side]}" for side in ("one", "other")] if match else [part]

@@ -12,9 +12,11 @@ from .question import read
 from .terms import terms
 
 TITLE_TIMES = 3  # a title's word counts as often as this many of the snippet
-# Added to a hit's share of the best score: 1 for the engine's first hit, 1/2 for its second, 1/3 … Engines see
-# whole pages and links, BM25 only a snippet.
-ENGINE_PRIOR = 0.5
+# The engine's own order is worth PRIOR for its first hit, three quarters of that for its second, then 3/5, 1/2 …,
+# against at most 1 for the words. Engines see whole pages and links, we only a snippet. nDCG@10 on rank-noveleval
+# (15 questions, 20 hits each): engine alone 0.632, BM25 alone 0.643, both with 0.5 0.687, 1.0 0.717, 2.0 0.685.
+PRIOR = 1.5
+PRIOR_FALL = 3
 SCREEN_COVERAGE = 0.34  # of the question's weight, in title, snippet and URL
 
 _URL_WORD = re.compile(r"[^\W\d_]{3,}|\d{4}")
@@ -22,11 +24,16 @@ _URL_STOP = frozenset(("http", "https", "www", "com", "org", "net", "html", "htm
 
 
 def rerank(question: str, hits: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    """All ids, best first: BM25 of the question against title, snippet and URL, and the engine's own order."""
+    """All ids, best first: by BM25 and coverage of the question in title, snippet and URL, and the engine's order."""
     asked = read(question)
-    scores = relevance.bm25(list(asked.weights), [_words(hit) for hit in hits])
+    importance = {word: min(weight, 1.0) for word, weight in asked.weights.items()}
+    words = [_words(hit) for hit in hits]
+    scores = relevance.bm25(list(asked.weights), words, importance)
     best = max(scores, default=0.0) or 1.0
-    totals = [score / best + ENGINE_PRIOR / (place + 1) for place, score in enumerate(scores)]
+    totals = [
+        (score / best + covered(importance, set(found))) / 2 + PRIOR * PRIOR_FALL / (place + PRIOR_FALL)
+        for place, (score, found) in enumerate(zip(scores, words, strict=True))
+    ]
     order = sorted(range(len(hits)), key=lambda index: (-totals[index], index))
     return {"ranking": [hits[index]["id"] for index in order]}
 

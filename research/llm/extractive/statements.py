@@ -22,6 +22,7 @@ _SOURCE = re.compile(
     r"[^.!?]{0,30}[:：]|©)",
     re.IGNORECASE,
 )
+_FIGURE = re.compile(r"(?<![\w.,])(?!(?:1\d|20)\d\d(?![\w.,]))\d[\d.,]*")  # a number that is no year
 _LEANS = re.compile(r"\W{0,3}(?:He|She|It|They|His|Her|Its|Their|This|These|That|Those|Here|There)\b")
 
 
@@ -69,7 +70,7 @@ def _sentence(text: str, span: tuple[int, int], before: Statement | None) -> Sta
     lead = start
     if before and not before.head and _LEANS.match(text, start) and text[before.end : start].count("\n") < 2:
         lead = before.start
-    return Statement(start, end, words, before.words if before else frozenset(), lead, _worth(text[start:end], words))
+    return Statement(start, end, words, before.words if before else frozenset(), lead, worth(text[start:end]))
 
 
 def names_its_source(sentence: str) -> bool:
@@ -77,13 +78,14 @@ def names_its_source(sentence: str) -> bool:
     return _SOURCE.match(sentence) is not None
 
 
-def _worth(sentence: str, words: frozenset[str]) -> float:
-    if names_its_source(sentence):
+def worth(statement: str) -> float:
+    """What a statement counts as evidence, up to 1: little for headings, questions, and where figures come from."""
+    if names_its_source(statement):
         return SOURCE_WORTH
-    if _ASKS.search(sentence):
+    if _ASKS.search(statement):
         return QUESTION_WORTH
-    tells = len(words) >= HEADING_WORDS or _ENDS.search(sentence) or any(map(str.isdigit, sentence))
-    return 1.0 if tells else HEADING_WORTH
+    tells = _ENDS.search(statement) or _FIGURE.search(statement) or len(terms(statement)) >= HEADING_WORDS
+    return 1.0 if tells or " | " in statement else HEADING_WORTH
 
 
 def _rows(text: str, spans: Sequence[tuple[int, int]], caption: Statement | None) -> list[Statement]:

@@ -7,18 +7,17 @@ from typing import Any
 
 from ... import relevance, sentences
 from .evidence import alike, clean, covered, holds
-from .gate import Fact, read_fact, unanswered_parts, why_not
+from .gate import Fact, judge, read_fact, topic_enough
 from .question import Asked, read
-from .statements import names_its_source
+from .statements import names_its_source, worth
 from .terms import terms
 
 MOST_QUOTES = 4
-FEWEST_QUOTES = 2
 QUOTE_SHARE = 0.75  # of the best fact's score: further quotes below it are left out
-FIRST_SHARE = 0.4  # the same for the first `FEWEST_QUOTES`
+SECOND_SHARE = 0.45  # the same for the second quote, and for compound questions
 SAME = 0.6  # alike, as sets of words: such facts say the same, and only the first is quoted
-SAME_SITE = 0.8  # a further quote from a page that was quoted counts this much
-TITLE_CREDIT = 0.5  # of a word's weight, where only the page's title has it
+SAME_PAGE = 0.8  # a further quote from a page that was quoted counts this much
+AROUND_CREDIT = 0.5  # of a word's weight, where only the page's title or the table's head has it
 KIND_BONUS = 0.3  # of the score, where the quote holds the kind of answer asked for
 LONGEST_QUOTE = 360  # characters, in the answer
 
@@ -27,26 +26,25 @@ def synthesize(question: str, given: Sequence[Mapping[str, Any]]) -> str:
     """Two to four quotes with their markers; `NOT ANSWERED: …` first or `MISSING: …` last where that is so."""
     asked = read(question)
     facts = [read_fact(fact) for fact in given]
-    if reason := why_not(asked, facts):
-        return f"NOT ANSWERED: {reason}"
-    chosen = _chosen(asked, facts)
-    missing = unanswered_parts(asked, facts)
-    ending = f"\nMISSING: {'; '.join(missing)}" if missing else ""
-    return " ".join(_sentence(asked, fact) for fact in chosen) + ending
+    verdict = judge(asked, facts)
+    if verdict.reason:
+        return f"NOT ANSWERED: {verdict.reason}"
+    ending = f"\nMISSING: {'; '.join(verdict.missing)}" if verdict.missing else ""
+    return " ".join(_sentence(asked, fact) for fact in _chosen(asked, facts)) + ending
 
 
 def by_source(question: str, given: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> dict[str, str]:
     """One sentence of each source, or "" where it does not help; `missing` where the question is not answered."""
     asked = read(question)
     facts = [read_fact(fact) for fact in given]
-    reason = why_not(asked, facts)
+    verdict = judge(asked, facts)
     reply = dict.fromkeys((key for key in keys if key.startswith("source_")), "")
-    for fact in [] if reason else _chosen(asked, facts):
+    for fact in [] if verdict.reason else _chosen(asked, facts):
         key = f"source_{fact.source or fact.id}"
         if key in reply and not reply[key]:
             reply[key] = f"“{_shown(asked, fact)}”"
     if "missing" in keys:
-        reply["missing"] = reason or "; ".join(unanswered_parts(asked, facts))
+        reply["missing"] = verdict.reason or "; ".join(verdict.missing)
     return reply
 
 
@@ -59,29 +57,41 @@ def _scores(asked: Asked, facts: Sequence[Fact]) -> list[float]:
 def _score(asked: Asked, weights: Mapping[str, float], fact: Fact) -> float:
     if names_its_source(fact.quote):
         return 0.0
-    score = covered(weights, fact.words) + TITLE_CREDIT * covered(weights, fact.titled - fact.words)
+    score = covered(weights, fact.words) + AROUND_CREDIT * covered(weights, fact.around - fact.words)
     if holds(asked.kind, fact.quote, asked):
         score *= 1 + KIND_BONUS
-    return score / (1 + len(fact.words) / 80)
+    return score * worth(fact.quote) / (1 + len(fact.words) / 80)
 
 
 def _chosen(asked: Asked, facts: Sequence[Fact]) -> list[Fact]:
-    """The facts to quote, best first, none twice, other pages preferred."""
-    scores = _scores(asked, facts)
+    """The facts to quote: the best for each part of the question, then the best that are left; none twice."""
     chosen: list[Fact] = []
+    parts = [part for part in map(read, asked.parts) if part.topic or part.names] or [asked]
+    for part in parts if len(parts) > 1 else ():
+        scores = _scores(part, facts)
+        best = max(range(len(facts)), key=lambda index: scores[index])
+        if covered(part.topic, facts[best].all_words) >= topic_enough(part) and _is_new(facts[best], chosen):
+            chosen.append(facts[best])
+    scores = _scores(asked, facts)
+    about = [any(covered(part.topic, fact.all_words) >= topic_enough(part) for part in parts) for fact in facts]
     while len(chosen) < MOST_QUOTES:
-        pages = {fact.source or fact.site for fact in chosen}
-        totals = {
-            index: scores[index] * (SAME_SITE if (fact.source or fact.site) in pages else 1.0)
-            for index, fact in enumerate(facts)
-            if all(fact is not other and alike(fact.words, other.words) <= SAME for other in chosen)
-        }
-        best = max(totals, key=lambda index: totals[index], default=None)
-        share = QUOTE_SHARE if len(chosen) >= FEWEST_QUOTES else FIRST_SHARE
-        if best is None or not totals[best] or totals[best] < share * max(scores):
+        totals = {index: scores[index] * _discount(fact, chosen)
+                  for index, fact in enumerate(facts) if about[index] and _is_new(fact, chosen)}  # fmt: skip
+        best = max(totals, key=lambda index: totals[index], default=-1)
+        share = QUOTE_SHARE if len(chosen) > 1 and len(asked.parts) == 1 else SECOND_SHARE
+        if best < 0 or not totals[best] or totals[best] < share * max(scores):
             break
         chosen.append(facts[best])
     return chosen
+
+
+def _is_new(fact: Fact, chosen: Sequence[Fact]) -> bool:
+    return all(fact is not other and alike(fact.words, other.words) <= SAME for other in chosen)
+
+
+def _discount(fact: Fact, chosen: Sequence[Fact]) -> float:
+    """Pages that were not quoted yet are preferred."""
+    return SAME_PAGE if any((fact.source or fact.site) == (other.source or other.site) for other in chosen) else 1.0
 
 
 def _shown(asked: Asked, fact: Fact) -> str:

@@ -71,10 +71,12 @@ _FAMILIES = (
 _ONE: Mapping[str, str] = {
     sentences.stem(word): sentences.stem(family.split()[0]) for family in reversed(_FAMILIES) for word in family.split()
 }
-# Names that are written in several ways. "US" in capitals only: "us" is a pronoun.
-_COUNTRIES = (
+# What is written in several ways. "US" in capitals only: "us" is a pronoun.
+_SPELLINGS = (
     (re.compile(r"\b(?:U\.S\.A\.|U\.S\.?(?!\w)|US(?!\w)|United States(?: of America)?)"), "USA"),
     (re.compile(r"\b(?:U\.K\.?(?!\w)|United Kingdom)"), "UK"),
+    (re.compile(r"\b([Cc]onsumer [Pp]rices?)\b"), r"\1 inflation"),
+    (re.compile(r"\b([Gg]ross [Dd]omestic [Pp]roduct)\b"), r"\1 GDP"),
 )
 _TITLED = re.compile(r"\b[A-Z][a-z]+(?:[- ](?:(?:of|the|for|and|on|in) ){0,2}[A-Z][a-z]+)+")
 _INITIAL = re.compile(r"[A-Z]")
@@ -83,7 +85,7 @@ _INITIAL = re.compile(r"[A-Z]")
 def terms(text: str) -> list[str]:
     """The content words of `text`, comparable with those of a question; of names also the initials
     ("World Health Organization": world, health, organization, who)."""
-    for pattern, name in _COUNTRIES:
+    for pattern, name in _SPELLINGS:
         text = pattern.sub(name, text)
     initials = ["".join(_INITIAL.findall(name)).lower() for name in _TITLED.findall(text)]
     return [_ONE.get(word, word) for word in sentences.content_words(text) if word != "s"] + initials
