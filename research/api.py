@@ -39,9 +39,9 @@ async def ask(
     settings = Settings.read()
     app = App(settings, models or builtin_models())
     try:
-        web = await open_web(app, offline, search)
-        dates = Dates.resolve(as_of, web_date, today=web.date)
-        return (await app.ask(asked(question), load_pipeline(pipeline), web, dates)).answer
+        with await open_web(app, offline, search) as web:
+            dates = Dates.resolve(as_of, web_date, today=web.date)
+            return (await app.ask(asked(question), load_pipeline(pipeline), web, dates)).answer
     finally:
         app.close()
 

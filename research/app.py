@@ -106,7 +106,6 @@ class App:
         steps = {name: self.step(stage, web, sample, recorded_only) for name, stage in pipeline.stages.items()}
         manifest = self.manifest(question, pipeline, web, dates, steps, sample)
         run = self.runs.start(manifest)
-        run.keep_pipeline(pipeline)
         journal = Journal(run.folder / "journal.jsonl", listeners)
         journal.write("began", **{key: manifest[key] for key in ("pipeline", "question", "when")}, run=run.id)
         executor = Executor(pipeline, steps, self.store, journal, fresh, self.flights)
@@ -197,6 +196,8 @@ class App:
             "sample": sample,
             "when": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "version": __version__,
+            "file": pipeline.text,
+            "prompts": {stage.prompt.name: stage.prompt.text for stage in pipeline.stages.values() if stage.prompt},
         }
 
     def close(self) -> None:

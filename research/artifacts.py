@@ -69,6 +69,7 @@ class Flow:
     many: bool = False
     made: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    joined: Artifact | None = None  # of many, once somebody has taken it whole
     _arrived: dict[int, Artifact] = field(default_factory=dict)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -102,9 +102,11 @@ class Executor:
         stage = self.pipeline.giving(source.name)
         if not flow.many or stage is None:
             return artifacts[0].at(source.path, attribute(flow.kind, source.path))
-        joined = stage.kind.join([artifact.value for artifact in artifacts], stage.params)
-        needs = [key for artifact in artifacts for key in artifact.needs]
-        return Artifact.of(joined, stage.type, needs).at(source.path, attribute(stage.type, source.path))
+        if flow.joined is None:
+            joined = stage.kind.join([artifact.value for artifact in artifacts], stage.params)
+            needs = [key for artifact in artifacts for key in artifact.needs]
+            flow.joined = Artifact.of(joined, stage.type, needs)
+        return flow.joined.at(source.path, attribute(stage.type, source.path))
 
     async def _items(self, source: Source) -> AsyncIterator[tuple[int, Artifact]]:
         """The artifacts that a stage fans out over, each as soon as it is there."""
@@ -174,7 +176,7 @@ class Executor:
             self.journal.write("dropped", stage=stage.name, item=rank, reason=reason)
 
         selection = await best(len(items), stage.want, attempt, dropped, stage.policy.patience, earlier)
-        self.journal.write("selected", stage=stage.name, chosen=sorted(selection.chosen))
+        self.journal.write("selected", stage=stage.name, chosen=sorted(selection.chosen), of=len(items))
         if selection.chosen and selection != earlier:
             self.store.put(key, selection.data(), {})
 

@@ -7,7 +7,7 @@ Every line has `event` and `at` (seconds since the run began, by the monotonic c
     made       stage, item, key, ref, parts, needs, receipt
     reused     the same; the receipt tells what it took when it was made
     dropped    stage, item, reason                 left out, and why
-    selected   stage, chosen                       the ranks that were taken
+    selected   stage, chosen, of                   the ranks that were taken, of how many
     in_vain    stage, receipt or count             paid for or fetched, and of no use
     notice     text
     ended      ending or error, paid, as_if_cold

@@ -8,7 +8,7 @@ and makes every total that holds it a lower bound.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 NANO = 1_000_000_000
@@ -32,6 +32,9 @@ class Call:
     tries: int = 1
 
 
+_BLANK = {one.name: one.default for one in fields(Call) if one.name not in ("what", "name")}
+
+
 @dataclass
 class Receipt:
     """What making one artifact took. `seconds` is wall time."""
@@ -42,10 +45,7 @@ class Receipt:
 
     def plain(self) -> dict[str, Any]:
         """As JSON data, without what has its default value."""
-        blank = asdict(Call("model", ""))
-        calls = [
-            {k: v for k, v in asdict(call).items() if k in ("what", "name") or v != blank[k]} for call in self.calls
-        ]
+        calls = [{k: v for k, v in vars(call).items() if k not in _BLANK or v != _BLANK[k]} for call in self.calls]
         plain: dict[str, Any] = {"seconds": round(self.seconds, 4)}
         if calls:
             plain["calls"] = calls

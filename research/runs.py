@@ -1,9 +1,8 @@
 """Run folders: one for each run, always kept.
 
     runs/20250301-101530.123-k7q2/
-      manifest.json    question, pipeline, dates, source, models, versions
+      manifest.json    question, dates, source, models, versions; the pipeline file and its prompts as they were run
       journal.jsonl    what happened (journal.py)
-      pipeline.toml    the pipeline as it was run, with prompts/ beside it
       answer.json      the answer with all its citations, quotes and their surroundings
       answer.md        the same to read
 
@@ -23,7 +22,6 @@ from typing import Any
 
 from . import journal
 from .errors import StoreError, UsageError
-from .pipeline import Pipeline
 from .records import Answer
 
 _ID = re.compile(r"\d{8}-\d{6}\.\d{3}-[a-z2-7]{4}")
@@ -51,14 +49,6 @@ class Run:
         """The answer, if the run came to one."""
         file = self.folder / "answer.json"
         return Answer.model_validate_json(file.read_bytes()) if file.exists() else None
-
-    def keep_pipeline(self, pipeline: Pipeline) -> None:
-        (self.folder / "pipeline.toml").write_text(pipeline.text, encoding="utf-8")
-        for stage in pipeline.stages.values():
-            if stage.prompt is not None:
-                file = self.folder / stage.prompt.name
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(stage.prompt.text, encoding="utf-8")
 
     def keep_answer(self, answer: Answer, markdown: str) -> None:
         (self.folder / "answer.json").write_bytes(answer.model_dump_json(indent=1).encode())

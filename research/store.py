@@ -95,6 +95,7 @@ class Store:
         self.folder = folder
         self.report = report
         self._used: set[str] = set()
+        self._secret: bytes | None = None
         self._shelf: Any = _Memory() if folder is None else _open(folder)
         self._claims = None if folder is None else os.open(folder / "claims", os.O_RDWR | os.O_CREAT, 0o600)
 
@@ -161,9 +162,11 @@ class Store:
 
     def secret(self) -> bytes:
         """32 bytes that only this store knows; the same for as long as it lasts."""
-        with _typed("write"):
-            self._shelf.add("secret", secrets.token_bytes(32))
-            return bytes(self._shelf.get("secret"))
+        if self._secret is None:
+            with _typed("write"):
+                self._shelf.add("secret", secrets.token_bytes(32))
+                self._secret = bytes(self._shelf.get("secret"))
+        return self._secret
 
     def close(self, limit: int = LIMIT) -> None:
         """Note what was used, let go of the oldest pages beyond `limit` bytes, and close."""

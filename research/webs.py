@@ -10,7 +10,7 @@ from pathlib import Path
 from .errors import UsageError
 from .settings import SAMPLE_WEB, Settings
 from .store import digest
-from .web.index import LocalWeb
+from .web.index import LocalWeb, is_built
 
 NO_WEB = (
     "no web to search: add --offline for the bundled sample web, or --search local:NAME for documents of your own "
@@ -26,7 +26,7 @@ def sample_date() -> str:
 async def sample(settings: Settings, notice: Callable[[str], None]) -> LocalWeb:
     """The bundled sample web; its index is made when it is first asked for."""
     index = settings.index(f"sample-{_sample_digest()[:12]}")
-    if not index.is_file():
+    if not is_built(index):
         notice("Reading the sample web for the first time …")
         await build(index, SAMPLE_WEB / "pages.jsonl")
     return LocalWeb(index, "sample web", sample_date())

@@ -32,8 +32,16 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 def research(arguments: list[str], home: Path) -> str:
     """What the command prints, on a terminal of 88 columns; run ids and durations made alike."""
-    environment = {**os.environ, "RESEARCH_HOME": str(home), "PYTHONPATH": str(ROOT), "COLUMNS": "88", "TERMINAL_WIDTH": "88"}
-    done = subprocess.run([*RUN, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=home)
+    environment = {
+        **os.environ,
+        "RESEARCH_HOME": str(home),
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "88",
+        "TERMINAL_WIDTH": "88",
+    }
+    done = subprocess.run(
+        [*RUN, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=home
+    )
     return alike(done.stdout.decode())
 
 

@@ -106,14 +106,18 @@ def test_there_are_no_circles() -> None:
     graph = {}
     for name, tree in TREES.items():
         top = ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
-        found = {one.removeprefix("research.") for one in imports(name, top, is_package(name)) if one.startswith("research.")}
+        found = {
+            one.removeprefix("research.") for one in imports(name, top, is_package(name)) if one.startswith("research.")
+        }
         graph[name] = found - {name}
     assert list(TopologicalSorter(graph).static_order())
 
 
 def test_nothing_prints_but_the_command_line() -> None:
     for name, tree in TREES.items():
-        calls = [node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+        calls = [
+            node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        ]
         assert "print" not in calls or name.startswith("cli"), name
 
 

@@ -121,7 +121,13 @@ async def test_what_shapes_an_output_is_in_its_key(laboratory: Laboratory, tmp_p
     await laboratory.ask(pipeline)
     await laboratory.ask(pipeline, sample=1)
     assert laboratory.calls["plan"] == 1, "another sample is another reply"
-    await laboratory.ask(copied(tmp_path / "two", name, **{f"{name.replace('-', '_')}_toml": ('gives = "plan"', 'gives = "plan"\ntemperature = 0.5')}))
+    await laboratory.ask(
+        copied(
+            tmp_path / "two",
+            name,
+            **{f"{name.replace('-', '_')}_toml": ('gives = "plan"', 'gives = "plan"\ntemperature = 0.5')},
+        )
+    )
     assert laboratory.calls == {"plan": 1}
     laboratory.capable.name = "scripted:other"
     await laboratory.ask(pipeline)

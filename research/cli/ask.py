@@ -75,12 +75,12 @@ async def answered(wish: Wish) -> int:
     progress = Progress.on(sys.stderr)
     app = App(Settings.read(), builtin_models(), progress.notice)
     try:
-        with progress:
-            web = await open_web(app, wish.offline, wish.search)
+        with progress, await open_web(app, wish.offline, wish.search) as web:
             dates = Dates.resolve(wish.as_of, wish.web_date, today=web.date)
             progress.begins(app, pipeline, web, dates)
+            listeners = (progress.listen,)
             result = await app.ask(
-                question, pipeline, web, dates, fresh=fresh, frozen=wish.frozen, listeners=(progress.listen,)
+                question, pipeline, web, dates, fresh=fresh, frozen=wish.frozen, listeners=listeners
             )
     finally:
         app.close()

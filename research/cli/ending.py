@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any
 
 import typer
 
 from ..errors import ResearchError, UsageError
+from .ask import EVERYTHING
 
 RESUME = "Stopped. What was finished is kept: the same command takes it up again."
 
@@ -21,7 +23,7 @@ def exit_code(app: typer.Typer) -> int:
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        code = app(standalone_mode=False)
+        code = app(args=list(arguments(sys.argv[1:])), standalone_mode=False)
         sys.stdout.flush()
     except typer.Exit as stop:
         code = stop.exit_code
@@ -39,6 +41,20 @@ def exit_code(app: typer.Typer) -> int:
     except Exception as error:  # noqa: BLE001 - typer's own errors have no common public base
         code = _typers_or_bug(error)
     return int(code or 0)
+
+
+def arguments(given: list[str]) -> Iterator[str]:
+    """The command line with a bare `--fresh` completed: its value may be left out, and a question is no stage.
+
+    >>> list(arguments(["ask", "--fresh", "How tall is it?"]))
+    ['ask', '--fresh', '*', 'How tall is it?']
+    >>> list(arguments(["ask", "--fresh", "rerank", "How tall is it?"]))
+    ['ask', '--fresh', 'rerank', 'How tall is it?']
+    """
+    for place, argument in enumerate(given):
+        yield argument
+        if argument == "--fresh" and not re.fullmatch(r"[A-Za-z_]\w*", (*given, "")[place + 1]):
+            yield EVERYTHING
 
 
 def told(error: ResearchError) -> int:

@@ -152,14 +152,15 @@ def account(result: Asked, rows: Mapping[str, Row]) -> list[str]:
 
 
 def found(result: Asked) -> str:
-    """What became of the search: "8 found, 4 read, 1 blocked"."""
+    """What became of the search: "14 found, 4 read, 1 blocked, 3 cited"."""
     from collections import Counter
 
-    used = [line for line in result.lines if line["event"] in ("made", "reused") and line.get("item") is not None]
-    left = Counter(line["reason"].partition(":")[0] for line in result.lines if line["event"] == "dropped")
-    kinds = Counter(line["parts"]["kind"].partition(" ")[0] for line in used)
-    read = kinds["fetch"] - sum(1 for line in result.lines if line["event"] == "dropped" and line["stage"] == "fetch")
-    cited = len({citation.fact.url for citation in result.answer.citations})
-    counts = [f"{kinds['search']} searches", *([f"{max(read, 0)} pages read"] if kinds["fetch"] else [])]
+    lines = result.lines
+    fetching = {line["stage"] for line in lines if line.get("parts", {}).get("kind", "").startswith("fetch ")}
+    chosen = [line for line in lines if line["event"] == "selected" and line["stage"] in fetching]
+    left = Counter(line["reason"].partition(":")[0] for line in lines if line["event"] == "dropped")
+    counts = [f"{sum(line['of'] for line in chosen)} found"] if chosen else []
+    counts += [f"{sum(len(line['chosen']) for line in chosen)} read"] if chosen else []
     counts += [f"{count} {reason}" for reason, count in left.items()]
-    return ", ".join([*counts, f"{cited} sources cited"]) + "."
+    cited = len({citation.fact.url for citation in result.answer.citations})
+    return ", ".join([*counts, f"{cited} cited"]) + "."

@@ -56,8 +56,10 @@ def _show_stage(run: Run, stage: str, json: bool) -> None:
     from ..settings import Settings
     from ..store import Store
 
-    used = [line for line in run.journal() if line.get("stage") == stage and line["event"] in ("made", "reused")]
-    lines = sorted((line for line in used if line["item"] is not None), key=lambda line: int(line["item"]))
+    written = [line for line in run.journal() if line.get("stage") == stage and line.get("item") is not None]
+    dropped = {line["item"] for line in written if line["event"] == "dropped"}
+    used = [line for line in written if line["event"] in ("made", "reused") and line["item"] not in dropped]
+    lines = sorted(used, key=lambda line: int(line["item"]))
     if not lines:
         raise UsageError(f"run {run.id} has nothing of a stage {stage!r}; `research why {run.id}` lists its stages")
     store = Store(Settings.read().store)

@@ -6,6 +6,7 @@ trailing comma); what stands in it is not (`true` is no 1, `"3"` is no 3, no key
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +33,7 @@ _JSON_BEGINS = re.compile(r"""\{\s*(["']|\w+\s*:)|\[\s*[{"]""")
 _STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[\]}])', re.DOTALL)
 
 
+@functools.cache
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of `model` with closed objects and every property required.
 

@@ -6,6 +6,7 @@ RFC 3986 (section 6.2, normalisation that changes no meaning) and UTS 46 for hos
 from __future__ import annotations
 
 import ipaddress
+import functools
 import re
 from typing import TypeGuard
 from urllib.parse import quote, urlsplit
@@ -30,6 +31,7 @@ _NUMBER = re.compile(r"(\d+|0x[0-9a-f]*)\Z")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
 
 
+@functools.lru_cache(maxsize=10_000)
 def canonical(url: str) -> str:
     """The one spelling of an http, https or file URL, so that equal addresses compare equal.
 
