@@ -286,6 +286,24 @@ def test_the_lite_pages_sponsored_lines_are_left_out() -> None:
     assert [(hit.url, hit.snippet) for hit in hits] == [("https://one.test/", ""), ("https://two.test/", "second")]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<div>" * 400_000,
+        b'<div class="results_links">' * 20_000,
+        b"<a " + b" ".join(b"a%d" % number for number in range(300_000)) + b">",
+        b"<a " + b"x" * 2_000_000,
+        b"<table><tr><td>" * 20_000,
+    ],
+    ids=["nesting", "nested boxes", "attributes", "one tag", "tables"],
+)
+def test_a_page_made_to_be_slow_is_not_parsed(body: bytes) -> None:
+    for name in ("duckduckgo", "mojeek"):
+        found = engine(name, {}).parse(200, body[:2_000_000])
+        assert (found.state, found.hits) == (State.UNREADABLE, ())
+        assert "intricate" in found.detail
+
+
 def test_an_empty_page_says_so() -> None:
     empty = {
         "duckduckgo": b"<table><tr><td>No  results.</td></tr></table>",

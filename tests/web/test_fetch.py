@@ -14,6 +14,7 @@ from research.errors import WebError
 from research.records import Outcome, Page
 from research.web.fetch import Fetcher, Limits
 from research.web.guard import Policy
+from research.web.reader import Reader
 from tests import faults
 from tests.faults import FaultServer
 from tests.web.test_guard import INTERNAL
@@ -249,6 +250,23 @@ async def test_bombs_are_refused_in_time_and_memory(act: faults.Act, outcome: Ou
             tracemalloc.stop()
         assert page.outcome is outcome
         assert reader.read_bodies == []
+
+
+async def test_bytes_become_text_in_the_parser_process() -> None:
+    article = "<html><head><title>Solar sails</title></head><body><article><h1>Solar sails</h1>" + (
+        "<p>A solar sail is pushed by the pressure of sunlight on a large and very thin mirror.</p>" * 12
+    )
+    routes = {"/a": faults.gzipped(article.encode("utf-16")), "/c": faults.reply(b"", 404)}
+    async with (
+        Reader() as reader,
+        FaultServer(routes) as server,
+        Fetcher(reader, policy=PUBLIC, limits=Limits(text=2_000)) as fetcher,
+    ):
+        page = await fetcher.fetch(server.url("/a"))
+        assert (page.outcome, page.title, page.cut) == (Outcome.OK, "Solar sails", True)
+        assert page.text.count("pressure of sunlight") >= 8
+        assert page.charset.startswith("utf-16")
+        assert (await fetcher.fetch(server.url("/c"))).outcome is Outcome.GONE
 
 
 # Redirects and addresses

@@ -16,13 +16,17 @@ from dataclasses import dataclass, field
 from datetime import date
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ...records import Hit
 from ..urls import is_fetchable
 
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser
+
 LARGEST_REPLY = 2_000_000  # bytes, decoded
 MOST_HITS = 100
+MOST_BOXES = 200  # places on a page where a result may be
 LONGEST_URL = 2_048  # characters
 LONGEST_TITLE = 300
 LONGEST_SNIPPET = 2_000
@@ -203,6 +207,25 @@ def refusal(status: int, remedy: str = "") -> EngineReply | None:
 
 UNKNOWN_FORM = EngineReply(State.UNREADABLE, detail="a reply in a form that is not known; choose another engine")
 
+TOO_INTRICATE = EngineReply(State.UNREADABLE, detail="its page is too intricate to be parsed; choose another engine")
+
+
+def page(body: bytes) -> LexborHTMLParser | None:
+    """The parsed page; None for one so intricate that parsing it here would hold everything else up.
+
+    Lexbor takes quadratic time over nesting and attributes. Real result pages have at most 3,000 tags.
+    """
+    if body.count(b"<") > _MOST_TAGS or _LONG_TAG.search(body):
+        return None
+    from selectolax.lexbor import LexborHTMLParser
+
+    return LexborHTMLParser(body)
+
+
+_MOST_TAGS = 8_000
+_LONG_TAG = re.compile(rb"<[a-zA-Z!/][^<>]{8000}")
+
+_HEAD = 200_000  # bytes in which a challenge shows itself
 _CHALLENGE = re.compile(
     rb"challenge-form|anomaly-modal|cf-turnstile|cf-chl|challenge-platform|g-recaptcha|h-captcha|"
     rb"verify (?:that )?you are (?:a )?human|solve the captcha|unusual traffic",
@@ -212,7 +235,7 @@ _CHALLENGE = re.compile(
 
 def without_results(status: int, body: bytes, empty: bool) -> EngineReply:
     """The state of an HTML page on which no result was found; `empty` if it says itself that there is none."""
-    if _CHALLENGE.search(body):
+    if _CHALLENGE.search(body[:_HEAD]):
         return EngineReply(State.CAPTCHA, detail="it asks for a captcha; wait an hour, or choose another engine")
     if empty and status < 300:
         return EngineReply(State.EMPTY)

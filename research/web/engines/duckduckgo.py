@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from .base import Call, EngineReply, Options, Row, asked, reply, without_results
+from .base import MOST_BOXES, TOO_INTRICATE, Call, EngineReply, Options, Row, asked, page, reply, without_results
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _RECENCY = {"day": "d", "week": "w", "month": "m", "year": "y"}
+_LINES = 8  # between a title and its snippet, the white space between the lines included
 _REGIONS = {"gb": "uk"}  # where DuckDuckGo's code differs from ISO 3166
 
 
@@ -38,9 +39,9 @@ class DuckDuckGo:
         return Call("GET", self.base, params)
 
     def parse(self, status: int, body: bytes) -> EngineReply:
-        from selectolax.lexbor import LexborHTMLParser
-
-        tree = LexborHTMLParser(body)
+        tree = page(body)
+        if tree is None:
+            return TOO_INTRICATE
         rows = [*_boxes(tree), *_lines(tree)]
         if rows and status < 300:
             return reply(rows)
@@ -49,7 +50,7 @@ class DuckDuckGo:
 
 def _boxes(tree: LexborHTMLParser) -> Iterator[Row]:
     """Results of the html page and of the JavaScript one: a box each, with title, snippet, or an ad's mark."""
-    for box in tree.css(".results_links, article[data-testid=result]"):
+    for box in tree.css(".results_links, article[data-testid=result]")[:MOST_BOXES]:
         title = box.css_first("a.result__a, a[data-testid=result-title-a], .links_main > a.large")
         if title is None or "result--ad" in (box.attributes.get("class") or ""):
             continue
@@ -59,7 +60,7 @@ def _boxes(tree: LexborHTMLParser) -> Iterator[Row]:
 
 def _lines(tree: LexborHTMLParser) -> Iterator[Row]:
     """Results of the lite page: a table's row with the title, the next but one or so with the snippet."""
-    for title in tree.css("a.result-link"):
+    for title in tree.css("a.result-link")[:MOST_BOXES]:
         line = title.parent.parent if title.parent else None
         if line is None or "result-sponsored" in (line.attributes.get("class") or ""):
             continue
@@ -68,7 +69,9 @@ def _lines(tree: LexborHTMLParser) -> Iterator[Row]:
 
 def _snippet_below(line: LexborNode) -> LexborNode | None:
     below = line.next
-    while below is not None and not below.css_matches("a.result-link"):
+    for _ in range(_LINES):
+        if below is None or below.css_matches("a.result-link"):
+            return None
         if below.tag == "tr" and (snippet := below.css_first(".result-snippet")):
             return snippet
         below = below.next
@@ -104,4 +107,7 @@ def _target(href: str) -> str | None:
 def _says_none(tree: LexborHTMLParser) -> bool:
     if tree.css_first(".no-results, .no-results__container, .result--no-result"):
         return True
-    return any(re.fullmatch(r"No\s+(?:more\s+)?results\.?", cell.text().strip()) for cell in tree.css("td, .results"))
+    return any(
+        re.fullmatch(r"No\s+(?:more\s+)?results\.?", cell.text().strip())
+        for cell in tree.css("td, .results")[:MOST_BOXES]
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .base import Call, EngineReply, Options, Row, State, asked, reply, without_results
+from .base import MOST_BOXES, TOO_INTRICATE, Call, EngineReply, Options, Row, State, asked, page, reply, without_results
 
 _RECENCY = {"day": "day", "week": "month", "month": "month", "year": "year"}  # a week is no choice of Mojeek's
 
@@ -27,11 +27,11 @@ class Mojeek:
         return Call("GET", self.base, params)
 
     def parse(self, status: int, body: bytes) -> EngineReply:
-        from selectolax.lexbor import LexborHTMLParser
-
-        tree = LexborHTMLParser(body)
+        tree = page(body)
+        if tree is None:
+            return TOO_INTRICATE
         rows = []
-        for item in tree.css("ul.results-standard > li"):
+        for item in tree.css("ul.results-standard > li")[:MOST_BOXES]:
             title = item.css_first("h2 a.title")
             if title is not None and re.match(r"r\d+\b", item.attributes.get("class") or ""):
                 snippet = item.css_first("p.s")
