@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .errors import ResearchError, StoreError, UsageError
@@ -15,17 +15,18 @@ from .executor import Executor, Made, Step
 from .flights import Flights
 from .journal import Journal, Listener
 from .ledger import Receipt, as_if_cold, paid
-from .llm.messages import Model, Usage
 from .loading import load
 from .pipeline import Pipeline, Stage
 from .records import Answer, Question
-from .rendering import markdown
 from .runs import Run, Runs
 from .settings import PIPELINES, Settings
 from .stages import KINDS
 from .stages.job import Job
 from .store import Store, key_of
-from .web.base import Web
+
+if TYPE_CHECKING:
+    from .llm.messages import Model, Usage
+    from .web.base import Web
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,8 @@ class App:
 
     def keep(self, run: Run, question: Question, answer: Answer) -> None:
         """An answer that was made is shown even where it can't be kept."""
+        from .rendering import markdown
+
         try:
             run.keep_answer(answer, markdown(question.text, answer))
         except OSError as error:

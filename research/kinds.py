@@ -18,7 +18,7 @@ INPUTS: dict[str, Any] = {"question": Question, "as_of": str, "web_date": str}  
 class Params(BaseModel):
     """A kind's own settings. They shape its output, so they are part of its keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Sampling(Params):

@@ -19,7 +19,7 @@ LONGEST_QUESTION = 20_000  # characters
 
 
 class Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Question(Record):

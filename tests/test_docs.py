@@ -22,12 +22,8 @@ RUN = [sys.executable, "-c", "from research.cli import main; main()"]
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
-    found = []
-    for document in DOCUMENTS:
-        for match in BLOCK.finditer(document.read_text(encoding="utf-8")):
-            if match[1] == language:
-                found.append((f"{document.name}:{match[2].splitlines()[0]}", match[2]))
-    return found
+    found = [(document.name, *match.groups()) for document in DOCUMENTS for match in BLOCK.finditer(document.read_text())]
+    return [(f"{name}:{block.splitlines()[0]}", block) for name, tongue, block in found if tongue == language]
 
 
 def research(arguments: list[str], home: Path) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
-from ..evidence.untrusted import fence
 from ..kinds import Params, Sampling
 from ..ledger import Call, Receipt
-from ..llm.messages import Completion, Message, Model, Request, Usage
 from ..prompts import Prompt
-from ..web.base import Web
+
+if TYPE_CHECKING:
+    from ..llm.messages import Completion, Model, Request, Usage
+    from ..web.base import Web
 
 T = TypeVar("T", bound=BaseModel)
 P = TypeVar("P", bound=Params)
@@ -55,6 +56,8 @@ class Job:
 
     def fenced(self, text: str, label: str) -> str:
         """`text`, which is not to be trusted, as data that a prompt can hold."""
+        from ..evidence.untrusted import fence
+
         return fence(text, self.secret, label)
 
     def note(self, text: str) -> None:
@@ -63,6 +66,8 @@ class Job:
 
     def request(self, given: Mapping[str, Any], shown: Mapping[str, str]) -> Request:
         """A request with the stage's prompt, its placeholders filled from `shown`."""
+        from ..llm.messages import Message, Request
+
         assert self.prompt is not None
         assert self.sampling is not None
         system, text = self.prompt.fill(shown)

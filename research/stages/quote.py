@@ -7,7 +7,6 @@ from pydantic import Field
 from ..kinds import Kind, Params
 from ..records import Fact, Grade, Hit
 from ..store import digest
-from ..web.urls import site
 from .job import Job
 
 
@@ -21,6 +20,8 @@ async def quote(job: Job, hits: list[Hit]) -> list[Fact]:
 
 
 def as_fact(hit: Hit) -> Fact:
+    from ..web.urls import site
+
     return Fact(
         claim=hit.snippet, quote=hit.snippet, start=0, end=len(hit.snippet), grade=Grade.SNIPPET,
         url=hit.url, title=hit.title, site=site(hit.url), date=hit.date, page=digest(hit.snippet),

@@ -10,7 +10,6 @@ from pydantic import Field
 from ..kinds import Kind, Params
 from ..ledger import Call
 from ..records import Hit
-from ..web.merging import merge
 from .job import Job
 
 
@@ -26,6 +25,8 @@ async def search(job: Job, query: str, web_date: str = "") -> list[Hit]:
 
 
 def joined(results: Sequence[list[Hit]], params: Any) -> list[Hit]:
+    from ..web.merging import merge
+
     return merge(results, per_site=params.per_site)
 
 

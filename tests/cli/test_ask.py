@@ -189,7 +189,7 @@ def test_a_damaged_value_is_reported_and_made_again(home: Path) -> None:
     with database:
         database.execute(
             "UPDATE Cache SET value = substr(value, 1, length(value) - 1) || X'00' WHERE rowid ="
-            " (SELECT rowid FROM Cache WHERE key LIKE 'value:%' AND value LIKE '%needs_search%')"
+            " (SELECT rowid FROM Cache WHERE key LIKE 'value:%' AND CAST(value AS TEXT) LIKE '%needs_search%')"
         )
     database.close()
     done = research(home, "ask", "--offline", QUESTION)
