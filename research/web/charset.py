@@ -35,6 +35,7 @@ _LABELS = {
     **dict.fromkeys(("utf-16", "utf-16le", "utf-16be", "utf-16-le", "utf-16-be", "unicode"), ("utf-8", "utf-8")),
     **dict.fromkeys(("utf-32", "utf-32le", "utf-32be", "utf-7"), ("utf-8", "utf-8")),
 }
+_MISTAKEN = frozenset({"ibm852", "ibm855", "mac-centraleurope"})  # detected in short western text, and used by no page
 _SHOWN = {"cp1251": "windows-1251", "cp1252": "windows-1252", "utf-8-sig": "utf-8"}
 
 
@@ -114,7 +115,7 @@ def _detected(body: bytes, utf8: str | None) -> tuple[str, str]:
     import cchardet
 
     guess = str(cchardet.detect(body[:_DETECTED])["encoding"] or "")
-    name, codec = _look_up(guess)
+    name, codec = _look_up("" if guess.lower() in _MISTAKEN else guess)
     if codec and (text := _decoded(body, codec, None)) is not None:
         return text, f"{name} (detected)"
     return body.decode("cp1252", "replace"), "windows-1252 (assumed)"

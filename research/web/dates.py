@@ -109,7 +109,7 @@ def _declared(tree: HtmlElement, meta: Mapping[str, str], json_ld: Mapping[str, 
         if name in json_ld:
             yield f"JSON-LD {name}", json_ld[name]
     for name in ("datePublished", "dateCreated"):
-        for element in tree.xpath(f'.//*[contains(@itemprop, "{name}")]'):
+        for element in tree.xpath(f'(.//*[contains(@itemprop, "{name}")])[position() <= 20]'):
             yield f"microdata {name}", element.get("content") or element.get("datetime") or element.text_content()
     for element in _publication_times(tree):
         yield "time element", element.get("datetime") or element.text_content()
@@ -125,7 +125,7 @@ def _changed(meta: Mapping[str, str], json_ld: Mapping[str, str]) -> Iterator[tu
 
 def _publication_times(tree: HtmlElement) -> Iterator[HtmlElement]:
     """The `time` elements that are about this page: named as such, else the first within its article."""
-    times = tree.xpath(".//time")
+    times = tree.xpath("(.//time)[position() <= 50]")
     for element in times:
         if "pubdate" in element.attrib or _PUBLISHED_CLASS.search(element.get("class", "")):
             yield element

@@ -7,6 +7,7 @@ lxml drops and for markup within other formats.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,8 +16,12 @@ if TYPE_CHECKING:
 
 MOST_ATTRIBUTES = 500  # of one element: parsers compare each with each
 
-_LONG_TAG = re.compile(r"<([a-zA-Z][\w:-]*)[^<>]{4000,}>?")
-_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+# A start tag with more attributes than that. Possessive, and so linear: one pass over the page.
+_CROWDED_TAG = re.compile(
+    r"<([a-zA-Z][^\s<>/\"']*+)"
+    r"(?:[\s/\"']*+[^\s=<>\"'/]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s<>\"']*+))?)"
+    rf"{{{MOST_ATTRIBUTES + 1},}}+[^<>]*+>?"
+)
 XML_START = re.compile(r"\A\s*<\?xml\b[^>]*>")
 NOT_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")  # lxml refuses them in a text
 _EMPTY_HTML_TAG = re.compile(r"(<html\b[^<>]{0,2000}?)\s*/>", re.IGNORECASE)
@@ -28,7 +33,7 @@ _HIDING_STYLE = re.compile(
     re.IGNORECASE,
 )
 _HIDING_CLASS = re.compile(r"(?:^|\s)(?:hidden|is-hidden|d-none|invisible|visually-hidden)(?:\s|$)")
-_HIDING_RULE = re.compile(r"([^{}]{1,300})\{([^{}]{1,500})\}")
+_CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SIMPLE_SELECTOR = re.compile(r"\A([.#])([\w-]+)\Z")
 _MOST_CSS = 200_000  # characters of a page's own style sheets that are read
 
@@ -60,7 +65,8 @@ def parse(html: str) -> tuple[HtmlElement | None, bool]:
         remove_pis=True,
         huge_tree=True,
     )
-    source = _EMPTY_HTML_TAG.sub(r"\1>", NOT_XML.sub("", XML_START.sub("", html)), count=1)
+    start = _EMPTY_HTML_TAG.sub(r"\1>", html[:4096], count=1)
+    source = NOT_XML.sub("", XML_START.sub("", start + html[4096:]))
     try:
         tree = lxml_html.document_fromstring(source.encode("utf-8"), parser=parser)
     except (LxmlError, ValueError, AssertionError):
@@ -71,11 +77,7 @@ def parse(html: str) -> tuple[HtmlElement | None, bool]:
 
 def fewer_attributes(html: str) -> str:
     """`html` with the attributes dropped of each element that has more than `MOST_ATTRIBUTES`."""
-
-    def bare(tag: re.Match[str]) -> str:
-        return f"<{tag[1]}>" if len(_QUOTED.sub("", tag[0]).split()) > MOST_ATTRIBUTES else tag[0]
-
-    return _LONG_TAG.sub(bare, html)
+    return _CROWDED_TAG.sub(r"<\1>", html)
 
 
 def drop_hidden(tree: HtmlElement) -> None:
@@ -106,13 +108,23 @@ def _hidden_by_sheets(tree: HtmlElement) -> tuple[frozenset[str], frozenset[str]
     """The classes and ids that the page's own `<style>` hides with a rule of one simple selector."""
     found: dict[str, set[str]] = {".": set(), "#": set()}
     sheets = "".join(element.text or "" for element in tree.iter("style"))[:_MOST_CSS]
-    for selectors, body in _HIDING_RULE.findall(sheets):
+    for selectors, body in _top_rules(_CSS_COMMENT.sub("", sheets)):
         if not _HIDING_STYLE.search(body):
             continue
         for selector in selectors.split(","):
             if simple := _SIMPLE_SELECTOR.match(selector.strip()):
                 found[simple[1]].add(simple[2])
     return frozenset(found["."]), frozenset(found["#"])
+
+
+def _top_rules(css: str) -> Iterator[tuple[str, str]]:
+    """Selectors and body of each rule outside @media and the like, which hold for some readers only."""
+    depth = 0
+    for chunk in css.split("}"):
+        parts = chunk.split("{")
+        if depth == 0 and len(parts) == 2:
+            yield parts[0], parts[1]
+        depth = max(0, depth + len(parts) - 2)
 
 
 def visible_text(html: str, furniture: bool = True) -> str:

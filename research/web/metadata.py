@@ -115,25 +115,24 @@ def _objects(tree: HtmlElement) -> Iterator[dict[str, Any]]:
 
 
 def _title(tree: HtmlElement, meta: dict[str, str], json_ld: dict[str, str], site: str) -> str:
-    candidates = [*(meta.get(name, "") for name in _TITLES), json_ld.get("headline", "")]
-    title = next((found for value in candidates if (found := line(value)) and found != site), "")
-    if not title:
-        declared = tree.find(".//head/title")
-        if declared is None:
-            declared = tree.find(".//title")
-        title = _without_site(line(declared.text_content()) if declared is not None else "", site, tree)
-    if not title:
-        headings = tree.xpath("(.//h1)[1]")
-        title = line(headings[0].text_content()) if headings else ""
-    return title[:_LONGEST_TITLE]
+    declared = tree.find(".//head/title")
+    if declared is None:
+        declared = tree.find(".//title")
+    written = declared.text_content() if declared is not None else ""
+    for candidate in (*(meta.get(name, "") for name in _TITLES), written, json_ld.get("headline", "")):
+        title = line(candidate)
+        if title and title != site:
+            return _without_site(title, site, tree)[:_LONGEST_TITLE]
+    headings = tree.xpath("(.//h1)[1]")
+    return line(headings[0].text_content())[:_LONGEST_TITLE] if headings else ""
 
 
 def _without_site(title: str, site: str, tree: HtmlElement) -> str:
-    """`title` without the site's name at its end or start, where that is what stands there."""
+    """`title` without the site's name at its end, or as a heading has it, where one of its parts is a heading."""
     parts = _SEPARATOR.split(title)
     if len(parts) < 2:
         return title
-    if site and parts[-1].lower() == site.lower():
+    if site and parts[-1].casefold() == site.casefold():
         return title[: title.rindex(parts[-1])].rstrip(" |-–—·•»:/\\")
     headings = {line(element.text_content()) for element in tree.xpath("(.//h1)[position() <= 3]")}
     return next((part for part in (parts[0], parts[-1]) if part in headings), title)

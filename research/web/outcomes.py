@@ -20,7 +20,7 @@ _MARKUP = 200_000  # characters in which markers are looked for
 _CHALLENGE = re.compile(
     r"cf-browser-verification|cf_chl_|cf-chl-|/cdn-cgi/challenge-platform/h/|cf-captcha|cf-error-details"
     r"|jschl[-_]|captcha-delivery\.com|px-captcha|_Incapsula_Resource|distil_r_|sucuri_cloudproxy|awswaf\.com/"
-    r"|anubis_challenge|ddos-guard|/_sec/cp_challenge|kpsdk|geo\.captcha|perimeterx",
+    r"|anubis_challenge|ddos-guard|/_sec/cp_challenge|kpsdk|geo\.captcha|perimeterx|/cdn-cgi/bm/|__CF\$cv\$params",
     re.IGNORECASE,
 )
 _CAPTCHA = re.compile(r"g-recaptcha|h-captcha|hcaptcha\.com|recaptcha/api|cf-turnstile|arkoselabs", re.IGNORECASE)
@@ -57,14 +57,13 @@ _SHELL = re.compile(
 )
 _SCRIPT_NEEDED = re.compile(
     r"(?:enable|turn on|requires?|need|activate|without) javascript"
-    r"|javascript (?:is |to be )?(?:disabled|required|enabled)"
+    r"|javascript (?:functionality )?(?:is |to be )?(?:disabled|required|enabled|turned off)"
     r"|javascript (?:aktivieren|einschalten)|activer javascript|habilit\w+ javascript",
     re.IGNORECASE,
 )
 _SCRIPT = re.compile(r"<script\b", re.IGNORECASE)
 _REFRESH = re.compile(r"<meta\b[^>]{0,200}http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
 _FRAMES = re.compile(r"<frameset\b", re.IGNORECASE)
-_PARAGRAPH = re.compile(r"<p\b[^>]*>[^<]{80}", re.IGNORECASE)
 _GONE_TITLE = re.compile(
     r"\A(?:error\s*)?404\b|\b404 (?:error|not found)|page (?:was )?not found|page (?:doesn.t|does not) exist"
     r"|seite nicht gefunden|page introuvable|página no encontrada",
@@ -121,7 +120,7 @@ def by_content(page: Evidence) -> tuple[Ending, str]:
 
 def _barred(markup: str, words: str, url: str) -> tuple[Ending, str] | None:
     said = _CHALLENGE_WORDS.search(words)
-    if _CHALLENGE.search(markup) and (said or len(words) < _SCANT or not _PARAGRAPH.search(markup)):
+    if _CHALLENGE.search(markup) and (said or len(words) < _SCANT):
         return "blocked", "a challenge stands in place of the page"
     if _CAPTCHA.search(markup) and (said or len(words) < _SCANT):
         return "blocked", "a captcha stands in place of the page"
@@ -150,7 +149,7 @@ def _hollow(markup: str, words: str, page: Evidence) -> tuple[Ending, str] | Non
         return "needs JavaScript", "the page says so"
     if scant and _REFRESH.search(markup):
         return "empty", "the page only sends its readers elsewhere (meta refresh)"
-    if scant and _FRAMES.search(markup):
+    if _FRAMES.search(markup):
         return "empty", "the page is a set of frames"
     if len(page.text) < _LEAST:
         if len(_SCRIPT.findall(markup)) > 2:

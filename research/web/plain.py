@@ -15,8 +15,11 @@ from .tidy import line, tidy
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-_START = re.compile(r"\A(?:\s|<!--.*?-->|<\?.*?\?>|<!doctype\b[^>]*>)*<([a-z][\w:.-]*)", re.IGNORECASE | re.DOTALL)
-_HTML_START = re.compile(r"\A(?:\s|<!--.*?-->|<\?.*?\?>)*<!doctype\s+html", re.IGNORECASE | re.DOTALL)
+_LEAD = r"\A(?:\s++|<!--(?>.*?-->)|<\?(?>.*?>))*+"
+_START = re.compile(
+    _LEAD + r"(?:<!doctype\b[^>]*+>\s*+|<!--(?>.*?-->)\s*+)*+<([a-z][\w:.-]*)", re.IGNORECASE | re.DOTALL
+)
+_HTML_START = re.compile(_LEAD + r"<!doctype\s+html", re.IGNORECASE | re.DOTALL)
 _HTML_TAG = re.compile(
     r"</?(?:html|head|body|title|meta|script|div|p|table|tr|td|h[1-6]|ul|ol|li|span|a|br)\b[^<>]*>", re.I
 )

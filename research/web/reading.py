@@ -17,7 +17,7 @@ from .metadata import host, page_metadata
 from .outcomes import Ending, Evidence, by_content, by_status
 from .pdf import MOST_BYTES, read_pdf
 from .plain import Content, read_feed, read_json, read_plain, text_type
-from .tidy import shorten, stream_safe, tidy
+from .tidy import shorten, tidy
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 MOST_MARKUP = 4_000_000  # bytes of anything but PDF that are parsed; the rest is cut off
 _TOO_LITTLE = 250  # characters of main text below which the fallback is tried
 _MUCH_MORE = 3  # times as much text must the fallback find to be believed
+_MOST_ELEMENTS = 40_000  # trafilatura takes minutes over 100,000; large real pages have 20,000
 _MOST_DEEP_TAGS = 20_000  # Lexbor takes quadratic time over nested elements
 
-_EMPTY_ROWS = re.compile(r"^[ \t|:-]*\|[ \t|:-]*\n", re.MULTILINE)
+_EMPTY_ROWS = re.compile(r"^(?=[ \t:-]*+\|)[ \t|:-]++\n", re.MULTILINE)
 _OUTER_BARS = re.compile(r"^[ \t]*\|[ \t]|[ \t]\|[ \t]*$", re.MULTILINE)
 
 # What the parsers are known to raise on odd input, none of which says anything about our own code:
@@ -135,7 +136,7 @@ def _content(found: Content, url: str) -> Fields:
 
 
 def _html(markup: str, url: str) -> Fields:
-    html = fewer_attributes(stream_safe(markup))
+    html = fewer_attributes(markup)
     tree, whole = parse(html)
     if tree is None or not whole:
         return _deep(html, url)
@@ -166,12 +167,17 @@ def _deep(html: str, url: str) -> Fields:
 
 
 def _main_text(tree: HtmlElement, html: str, url: str) -> str:
-    text = tidy(_table_rows(_by_trafilatura(tree, url)))
+    text = tidy(_table_rows(_by_trafilatura(tree, url))) if _elements(html) <= _MOST_ELEMENTS else ""
     if len(text) < _TOO_LITTLE:
         fallback = tidy(_table_rows(visible_text(html, furniture=False)))
         if len(fallback) >= _MUCH_MORE * len(text):
             return fallback
     return text
+
+
+def _elements(html: str) -> int:
+    """About how many there are: start tags, by their brackets."""
+    return html.count("<") - html.count("</")
 
 
 def _table_rows(text: str) -> str:
