@@ -163,7 +163,7 @@ class _Reading:
                 continue
             if name in names:
                 self.take(names[name], self.value(names[name], given, name), name)
-            elif hint := near(name, names):
+            elif hint := near(name, names, alike=0.85):  # further off, it may be a stranger's
                 raise UsageError(f"there is no setting {name}{hint} Rename the variable, or unset it")
 
     def file(self, file: Path, path: str, theirs: bool = False) -> None:

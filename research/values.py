@@ -94,9 +94,9 @@ def checked(read: Callable[[Any], T], value: Any, place: str) -> T:
         raise UsageError(f"{place}: {error}{shown}") from None
 
 
-def near(name: Any, known: Iterable[str]) -> str:
-    """A hint at the nearest known name, or nothing."""
+def near(name: Any, known: Iterable[str], alike: float = 0.6) -> str:
+    """A hint at the nearest known name, or nothing. `alike` is how near it must be, from 0 to 1."""
     import difflib
 
-    close = difflib.get_close_matches(str(name), list(known), n=1)
+    close = difflib.get_close_matches(str(name), list(known), n=1, cutoff=alike)
     return f". Did you mean {close[0]!r}?" if close else ""

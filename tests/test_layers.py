@@ -17,18 +17,29 @@ PACKAGE = ROOT / "research"
 LAYERS = [
     {"cli"},
     {"api"},
-    {"app", "webs"},
+    {"app", "webs", "tiers", "forecast"},
     {"rendering", "why", "drawing", "stages", "executor"},
     {"loading", "selection", "runs", "flights"},
     {"wiring", "artifacts"},
     {"pipeline"},
     {"kinds", "prompts", "journal", "ledger", "llm", "web", "evidence"},
     {"relevance", "transport", "settings"},
-    {"store", "sentences", "network"},
+    {"store", "sentences", "network", "values"},
     {"records", "errors", ""},
 ]
 ALONE = {"executor", "stages", "llm", "web", "evidence"}  # of their layer, they import none else
-HEAVY = {"httpx", "jinja2", "rich", "trafilatura", "lxml", "selectolax", "pypdfium2", "jsonschema", "protego"}
+HEAVY = {
+    "genai_prices",
+    "httpx",
+    "jinja2",
+    "rich",
+    "trafilatura",
+    "lxml",
+    "selectolax",
+    "pypdfium2",
+    "jsonschema",
+    "protego",
+}
 ONLY = {"httpx": {"transport"}, "typer": {"cli"}, "diskcache": {"store"}}
 
 

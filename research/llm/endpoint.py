@@ -29,6 +29,7 @@ class Endpoint:
     key_name: str = ""  # the variable or setting that the key came from, for messages
     local: bool = False  # served by the user's own machine: costs nothing, and its addresses are allowed
     limits: Limits = Limits()
+    thinking: int = 0  # tokens that it may think even where a request allows none, since it thinks unasked
 
     @property
     def name(self) -> str:
