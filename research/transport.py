@@ -21,11 +21,13 @@ from __future__ import annotations
 import asyncio
 import ssl
 import zlib
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import unquote_to_bytes
 
 import httpcore
 import httpx
@@ -153,6 +155,8 @@ class Client:
     ) -> AsyncIterator[Stream]:
         """The response as soon as its headers are there, within `deadline` seconds for everything inside the `with`.
 
+        User info in the URL is sent as Basic authentication (RFC 7617).
+
         Raises: TransportError of each kind, and what the client's `addresses` raises.
         """
         place = _place(url)
@@ -180,7 +184,10 @@ class Client:
             raise ValueError("neither http nor https, or without a host")
         if params:
             whole = whole.copy_merge_params(params)
-        return httpx.Request(method, whole, headers={**self._headers, **(headers or {})}, json=json)
+        sent = {**self._headers, **(headers or {})}
+        if whole.userinfo:
+            sent.setdefault("Authorization", f"Basic {b64encode(unquote_to_bytes(whole.userinfo)).decode()}")
+        return httpx.Request(method, whole, headers=sent, json=json)
 
     async def request(self, method: str, url: str, *, deadline: float, **how: Any) -> Reply:
         """The whole response; arguments and errors as for `stream`."""

@@ -75,6 +75,11 @@ async def test_a_file_without_rules_allows_everything(body: bytes) -> None:
     assert await _allowed(body, "/x") == [True]
 
 
+async def test_a_file_made_to_be_slow_is_not() -> None:
+    rules = b"User-agent: *\n" + b"Disallow: /%s$\n" % (b"*a" * 200 + b"*b") * 50
+    assert await _allowed(rules, "/" + "a" * 7_000) == [True]
+
+
 async def test_what_stands_beyond_the_cap_is_not_read() -> None:
     filling = b"# " + b"x" * 997 + b"\n"
     start = b"User-agent: *\nDisallow: /early\n" + filling * (LARGEST // 1000 + 2)

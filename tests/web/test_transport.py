@@ -60,6 +60,12 @@ async def test_a_request_sends_what_it_was_given_and_no_more() -> None:
             assert json.loads(request.body) == {"q": "ü"}
 
 
+async def test_user_info_becomes_basic_authentication() -> None:
+    async with FaultServer({"/": faults.reply(b"x")}) as server, Client() as client:
+        await client.request("GET", server.url().replace("//", "//Aladdin:open%20sesame@"), deadline=5)
+        assert server.requests[0].header("authorization") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="  # RFC 7617's own
+
+
 async def test_redirects_are_not_followed() -> None:
     async with FaultServer({"/x": faults.redirect("/y")}) as server, Client() as client:
         reply = await client.request("GET", server.url("/x"), deadline=5)
