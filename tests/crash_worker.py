@@ -62,7 +62,7 @@ async def main(home: str, log: str, times: int, seconds: float) -> None:
     pipeline = load(PIPELINES / "fixed.toml", KINDS)
     asks = (app.ask(Question(text=QUESTION), pipeline, web, DATES) for _ in range(times))
     for asked in await asyncio.gather(*asks):
-        print(digest(asked.answer.model_dump_json()))
+        sys.stdout.write(f"{digest(asked.answer.model_dump_json())}\n")
     app.close()
 
 

@@ -30,9 +30,9 @@ def exit_code(app: typer.Typer) -> int:
     except ResearchError as error:
         code = told(error)
     except (KeyboardInterrupt, typer.Abort):
-        code = _stopped(130)
-    except Terminated:
-        code = _stopped(143)
+        code = told_to_stop(Stopped(130))
+    except Stopped as stop:
+        code = told_to_stop(stop)
     except BrokenPipeError:  # `| head -1`: whoever read has what they wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 0
@@ -76,22 +76,28 @@ def _typers_or_bug(error: Exception) -> int:
     return 2
 
 
-def _stopped(code: int) -> int:
+class Stopped(BaseException):
+    """A signal ended the work; `exit_code` is 128 and the signal's number."""
+
+    def __init__(self, exit_code: int) -> None:
+        self.exit_code = exit_code
+
+
+def told_to_stop(stop: Stopped) -> int:
     print(RESUME, file=sys.stderr)
-    return code
-
-
-class Terminated(BaseException):
-    """SIGTERM arrived."""
+    return stop.exit_code
 
 
 def run(work: Coroutine[Any, Any, int]) -> None:
     """Runs `work` to its end, and exits with what it gives.
 
-    SIGINT cancels it and raises KeyboardInterrupt (a second one at once); SIGTERM cancels
-    it and raises Terminated.
+    Raises: Stopped, once all is cancelled and closed; at a second SIGINT at once.
     """
-    raise typer.Exit(asyncio.run(_until_terminated(work)))
+    try:
+        code = asyncio.run(_until_terminated(work))
+    except KeyboardInterrupt:
+        raise Stopped(130) from None
+    raise typer.Exit(code)
 
 
 async def _until_terminated(work: Coroutine[Any, Any, int]) -> int:
@@ -108,5 +114,5 @@ async def _until_terminated(work: Coroutine[Any, Any, int]) -> int:
         return await task
     except asyncio.CancelledError:
         if terminated:
-            raise Terminated from None
+            raise Stopped(143) from None
         raise
