@@ -23,7 +23,7 @@ def exit_code(app: typer.Typer) -> int:
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        code = app(args=list(arguments(sys.argv[1:])), standalone_mode=False)
+        code = app(args=list(arguments(sys.argv[1:])), prog_name="research", standalone_mode=False)
         sys.stdout.flush()
     except typer.Exit as stop:
         code = stop.exit_code
@@ -59,7 +59,7 @@ def arguments(given: list[str]) -> Iterator[str]:
 
 def told(error: ResearchError) -> int:
     """One error, on stderr."""
-    from ..evidence.untrusted import clean
+    from ..output import clean
 
     print(f"error: {clean(str(error))}", file=sys.stderr)
     for note in getattr(error, "__notes__", ()):

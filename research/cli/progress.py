@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..evidence.untrusted import clean
+from ..output import clean
 
 if TYPE_CHECKING:
     from ..app import App, Asked, Dates
@@ -20,6 +20,7 @@ class Row:
     """One stage, as it goes on. Times are seconds since the run began."""
 
     running: set[Any] = field(default_factory=set)  # ranks of the items at work
+    ahead: set[str] = field(default_factory=set)  # keys of what was made before it was asked for
     made: int = 0
     reused: int = 0
     dropped: int = 0
@@ -90,8 +91,11 @@ class Progress:
             self._open()
         else:
             row.running.discard(item)
-        if event in ("made", "reused") and item is not None:
-            setattr(row, event, getattr(row, event) + 1)
+        if event == "made" and item is None:
+            row.ahead.add(line["key"])
+        elif event in ("made", "reused") and item is not None:
+            counted = "made" if line["key"] in row.ahead else event
+            setattr(row, counted, getattr(row, counted) + 1)
         row.dropped += event == "dropped"
         if not self.terminal:
             self._tell(line)
