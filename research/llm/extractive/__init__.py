@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...errors import BadRequestError
-from ..messages import Completion, Request, Usage
+from ..messages import Account, Attempt, Completion, Request, Unpaid, Usage
 from .extraction import extract
 from .planning import plan
 from .question import read
@@ -30,7 +30,9 @@ class ExtractiveModel:
 
     name = "builtin:extractive"
 
-    async def complete(self, request: Request) -> Completion:
+    async def complete(
+        self, request: Request, account: Account | None = None, on_text: Callable[[str | None], None] | None = None
+    ) -> Completion:
         """The reply in the form a real model is asked for: JSON, or text with markers for synthesis.
 
         Raises: BadRequestError for a purpose that it does not know, or one without what it is about.
@@ -51,6 +53,9 @@ class ExtractiveModel:
             ) from error
         output = _tokens(text)
         usage = Usage(input=_tokens(request.system, *(message.text for message in request.messages)), output=output)
+        (account or Unpaid()).reserve(usage)(Attempt(usage))
+        if on_text is not None:
+            on_text(text)
         return Completion(text, "stop" if output <= request.max_tokens else "length", usage, self.name)
 
 

@@ -21,6 +21,9 @@ _DATE = re.compile(
     r"\bcentur(?:y|ies)\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\d年|\d世紀|\d{3,4}",
     re.IGNORECASE,
 )
+_DAY = re.compile(
+    rf"\b\d\d? (?:{_MONTHS})\b(?: \d{{4}})?|\b(?:{_MONTHS}) \d\d?(?:, \d{{4}})?\b", re.IGNORECASE
+)  # no figure
 _REASON = re.compile(
     r"\b(?:because|due to|since|so that|so as|therefore|thus|as a result|in order to|caus\w+|reason\w*|owing|led to|"
     r"result\w* (?:in|from))\b",
@@ -54,7 +57,7 @@ def is_named(name: Sequence[str], words: Collection[str]) -> bool:
 def holds(kind: Kind, text: str, asked: Asked) -> bool:
     """Whether `text` has something that could be the answer: of that kind, and not said by the question."""
     if kind is Kind.COUNT:
-        return _new(_NUMBER, text, asked)
+        return _new(_NUMBER, _DAY.sub(" ", text), asked)
     if kind is Kind.WHEN:
         return _new(_DATE, text, asked)
     if kind is Kind.WHERE and _PLACE.search(text):

@@ -108,10 +108,14 @@ def _by_page(facts: Sequence[Fact]) -> list[list[Fact]]:
 
 
 def _missing_dates(asked: Asked, facts: Sequence[Fact]) -> list[str]:
-    """The question's years and months that no fact has beside another word of the question."""
+    """The question's years and months that no fact of the right kind has beside another word of the question."""
     about = asked.weights.keys() - set(asked.dates)
-    dated = [fact.all_words for fact in facts if not about or about & fact.all_words]
+    dated = [fact.all_words for fact in facts if (not about or about & fact.all_words) and _has_figure(asked, fact)]
     return [date for date in asked.dates if not any(date in words for words in dated)]
+
+
+def _has_figure(asked: Asked, fact: Fact) -> bool:
+    return asked.kind is not Kind.COUNT or holds(asked.kind, fact.quote, asked)
 
 
 def topic_enough(asked: Asked) -> float:

@@ -33,6 +33,12 @@ class Asked:
     parts: tuple[str, ...]
 
     @property
+    def importance(self) -> dict[str, float]:
+        """The weights with names no heavier than other words: a name tells pages apart, a date their passages."""
+        named = {word for name in self.names for word in name if word not in self.dates}
+        return {word: min(weight, 1.0) if word in named else weight for word, weight in self.weights.items()}
+
+    @property
     def topic(self) -> dict[str, float]:
         """The words that tell something and are neither names nor numbers: what is asked about those."""
         return {word: weight for word, weight in self.weights.items() if FRAME_WEIGHT < weight < NAME_WEIGHT}

@@ -26,7 +26,7 @@ _URL_STOP = frozenset(("http", "https", "www", "com", "org", "net", "html", "htm
 def rerank(question: str, hits: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """All ids, best first: by BM25 and coverage of the question in title, snippet and URL, and the engine's order."""
     asked = read(question)
-    importance = {word: min(weight, 1.0) for word, weight in asked.weights.items()}
+    importance = asked.importance
     words = [_words(hit) for hit in hits]
     scores = relevance.bm25(list(asked.weights), words, importance)
     best = max(scores, default=0.0) or 1.0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ... import sentences
 from .terms import terms
 
+LONGEST_ROW = 300  # characters of a table's row; more is prose in a table that only lays out the page
 HEADING_WORDS = 9  # a line of fewer content words and without a full stop is a heading
 HEADING_WORTH = 0.3  # of a statement's score
 QUESTION_WORTH = 0.3  # a page that asks does not tell
@@ -45,7 +46,7 @@ class Statement:
 
 def read(text: str) -> list[Statement]:
     """The statements of `text` in order; the head of a table is part of its rows only."""
-    spans = sentences.spans(text)
+    spans = [piece for span in sentences.spans(text) for piece in _cells_apart(text, span)]
     found: list[Statement] = []
     index = 0
     while index < len(spans):
@@ -60,8 +61,23 @@ def read(text: str) -> list[Statement]:
     return found
 
 
+def _cells_apart(text: str, span: tuple[int, int]) -> list[tuple[int, int]]:
+    """The sentences of the cells of what is no row, but a page laid out as a table."""
+    start, end = span
+    if " | " not in text[start:end] or _is_row(text, span):
+        return [span]
+    pieces = []
+    for cell in text[start:end].split(" | "):
+        pieces += [(start + one, start + other) for one, other in sentences.spans(cell)]
+        start += len(cell) + len(" | ")
+    return pieces
+
+
 def _is_row(text: str, span: tuple[int, int]) -> bool:
-    return " | " in text[slice(*span)] or text[slice(*span)].startswith("|")
+    """Whether the line that holds the span is a row of a table."""
+    start, end = text.rfind("\n", 0, span[0]) + 1, text.find("\n", span[1])
+    line = text[start : end if end >= 0 else len(text)].strip()
+    return len(line) <= LONGEST_ROW and (" | " in line or line.startswith("|") or line.endswith(" |"))
 
 
 def _sentence(text: str, span: tuple[int, int], before: Statement | None) -> Statement:
@@ -89,12 +105,15 @@ def worth(statement: str) -> float:
 
 
 def _rows(text: str, spans: Sequence[tuple[int, int]], caption: Statement | None) -> list[Statement]:
-    """The rows of one table; its head is what stands above the last line of dashes, else its first row."""
-    rules = [index for index, span in enumerate(spans) if not any(map(str.isalnum, text[slice(*span)]))]
-    body = min(rules[-1] + 1 if rules else 1, len(spans) - 1)
-    above = [text[slice(*span)] for index, span in enumerate(spans[:body]) if index not in rules]
+    """The rows of one table. Its head is what stands above the last line of dashes, else what
+    has one cell only (a caption) and the first row below that."""
+    lines = [text[slice(*span)] for span in spans]
+    rules = [index for index, line in enumerate(lines) if not any(map(str.isalnum, line))]
+    captions = next((index for index, line in enumerate(lines) if line.strip(" |").count(" | ")), len(lines))
+    body = min((rules[-1] if rules else captions) + 1, len(lines) - 1)
+    above = tuple(line for index, line in enumerate(lines[:body]) if index not in rules)
     around = frozenset(terms(" ".join(above))) | (caption.words if caption else frozenset())
     return [
-        Statement(start, end, frozenset(terms(text[start:end])), around, spans[0][0], 1.0, tuple(above))
+        Statement(start, end, frozenset(terms(text[start:end])), around, spans[0][0], 1.0, above)
         for start, end in spans[body:]
     ]
