@@ -6,24 +6,18 @@ from pydantic import ValidationError
 
 from .app import App, Dates, load_pipeline
 from .errors import UsageError
-from .llm.extractive import ExtractiveModel
 from .llm.messages import Model
 from .records import Answer, Question
 from .settings import Settings
+from .tiers import Tiers
 from .web.index import LocalWeb
 from .webs import NO_WEB, local, sample
-
-
-def builtin_models() -> dict[str, Model]:
-    """The built-in extractive model behind both tiers."""
-    model = ExtractiveModel()
-    return {"cheap": model, "capable": model, model.name: model}
 
 
 async def ask(
     question: str,
     *,
-    pipeline: str = "fixed",
+    pipeline: str | None = None,
     offline: bool = False,
     search: str | None = None,
     as_of: str | None = None,
@@ -32,17 +26,20 @@ async def ask(
 ) -> Answer:
     """The answer to one question, with citations that carry both spans: in the answer and in the source.
 
-    `offline` asks the bundled sample web, `search="local:NAME"` a local index. Runs are
-    kept as those of the command line are.
+    `offline` asks the bundled sample web, `search="local:NAME"` a local index. `models`, for
+    "cheap" and "capable", are else those of the settings. Runs are kept as those of the
+    command line are.
     Raises: UsageError for what is no question, pipeline or web; else what the run raises.
     """
-    settings = Settings.read()
-    app = App(settings, models or builtin_models())
+    settings = Settings.read({"search": search, "pipeline": pipeline})
+    loaded, tiers = load_pipeline(settings.pipeline), Tiers(settings)
+    app = App(settings, models or tiers.models_of(loaded), price=tiers.prices.price)
     try:
-        with await open_web(app, offline, search) as web:
+        with await open_web(app, offline, settings.search or None) as web:
             dates = Dates.resolve(as_of, web_date, today=web.date)
-            return (await app.ask(asked(question), load_pipeline(pipeline), web, dates)).answer
+            return (await app.ask(asked(question), loaded, web, dates)).answer
     finally:
+        await tiers.aclose()
         app.close()
 
 

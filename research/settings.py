@@ -13,7 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UsageError
-from .values import Read, address, checked, count, flag, folder, near, number, one_of, text, texts, variable
+from .values import (
+    Read,
+    address,
+    cap,
+    checked,
+    count,
+    flag,
+    folder,
+    near,
+    number,
+    one_of,
+    text,
+    texts,
+    variable,
+    whole_cap,
+)
 
 _PACKAGE = Path(__file__).resolve().parent
 _SHIPPED = _PACKAGE / "shipped"  # in a wheel; in a checkout they lie beside the package
@@ -39,9 +54,9 @@ KEYS: Mapping[str, Key] = {
     "capable": Key(text, "the model of the capable tier, PROVIDER:MODEL", anywhere=True),
     "pipeline": Key(text, "the pipeline that is used unless -p names one", anywhere=True),
     "search": Key(text, "what is searched unless --search or --offline says so", anywhere=True),
-    "max_usd": Key(number, "the most that a command may spend, in dollars"),
-    "max_calls": Key(count, "the most model calls of a command"),
-    "deadline": Key(number, "seconds that a question may take"),
+    "max_usd": Key(cap, 'the most that a command may spend, in dollars, or "none"'),
+    "max_calls": Key(whole_cap, "the most model calls of a command"),
+    "deadline": Key(cap, "seconds that a question may take"),
     "allow_addresses": Key(texts, "address ranges that pages may be read from although they are not public"),
 }
 _LIMITS: Mapping[str, Read] = {"requests_per_minute": number, "tokens_per_minute": number, "at_once": count}
@@ -60,7 +75,7 @@ ENGINES = ("duckduckgo", "mojeek", "wikipedia", "searxng", "brave", "tavily", "s
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user has set. `home` holds store/, runs/ and index/; None and "" stand for what is not set.
+    """What the user has set. `home` holds store/, runs/ and index/; "" stands for what is not set.
 
     `origins` tells for each key (of a table: "providers.mine.base_url") which flag, variable or file set it.
     """
@@ -70,9 +85,9 @@ class Settings:
     capable: str = ""
     pipeline: str = "fixed"
     search: str = ""
-    max_usd: float | None = None
-    max_calls: int | None = None
-    deadline: float | None = None
+    max_usd: str = ""  # the caps are digits, or "none", as limits.Caps reads them
+    max_calls: str = ""
+    deadline: str = ""
     allow_addresses: tuple[str, ...] = ()
     providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     engines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

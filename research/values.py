@@ -49,6 +49,17 @@ def count(value: Any) -> int:
     return int(read)
 
 
+def cap(value: Any) -> str:
+    """A number as digits, or "none"."""
+    if isinstance(value, str) and value.strip().lower() == "none":
+        return "none"
+    return f"{number(value):.9f}".rstrip("0").rstrip(".")
+
+
+def whole_cap(value: Any) -> str:
+    return "none" if cap(value) == "none" else str(count(value))
+
+
 def texts(value: Any) -> tuple[str, ...]:
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):

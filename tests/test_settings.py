@@ -129,8 +129,15 @@ def test_a_cap_of_nothing_is_a_cap(folder: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("RESEARCH_MAX_USD", "0")
     monkeypatch.setenv("RESEARCH_ALLOW_ADDRESSES", "127.0.0.0/8, 10.1.0.0/16")
     settings = Settings.read()
-    assert settings.max_usd == 0.0
+    assert settings.max_usd == "0"
     assert settings.allow_addresses == ("127.0.0.0/8", "10.1.0.0/16")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("0.50", "0.5"), ("NONE", "none"), (0.00001, "0.00001"), (3, "3"), ("1e3", "1000")]
+)
+def test_caps_are_kept_as_the_budget_reads_them(folder: Path, given: object, kept: str) -> None:
+    assert Settings.read({"max_usd": given}).max_usd == kept
 
 
 def test_a_mistyped_variable_is_an_error_and_a_strangers_is_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

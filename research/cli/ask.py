@@ -18,7 +18,13 @@ EVERYTHING = "*"  # what `--fresh` without a stage stands for; main() puts it th
 
 def ask(
     question: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
-    pipeline: Annotated[str, typer.Option("-p", "--pipeline", help="A pipeline's name or file.")] = "fixed",
+    pipeline: Annotated[
+        str | None, typer.Option("-p", "--pipeline", help="A pipeline's name or file; fixed unless set.")
+    ] = None,
+    cheap: Annotated[str | None, typer.Option(help="The model of the cheap tier.", metavar="PROVIDER:MODEL")] = None,
+    capable: Annotated[
+        str | None, typer.Option(help="The model of the capable tier.", metavar="PROVIDER:MODEL")
+    ] = None,
     search: Annotated[str | None, typer.Option(help="What to search: local:NAME.", metavar="WEB")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Ask the bundled sample web.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
@@ -37,9 +43,8 @@ def ask(
     """Answer a question from the web, with citations."""
     from .ending import run
 
-    wish = Wish(
-        question, pipeline, search, offline, json, out, force, tuple(fresh or ()), frozen, as_of, web_date, strict
-    )
+    flags = {"cheap": cheap, "capable": capable, "pipeline": pipeline, "search": search}
+    wish = Wish(question, flags, offline, json, out, force, tuple(fresh or ()), frozen, as_of, web_date, strict)
     run(answered(wish))
 
 
@@ -48,8 +53,7 @@ class Wish:
     """What the command line asks for."""
 
     question: str
-    pipeline: str
-    search: str | None
+    flags: dict[str, str | None]  # settings that it gives
     offline: bool
     json: bool
     out: Path | None
@@ -63,26 +67,28 @@ class Wish:
 
 async def answered(wish: Wish) -> int:
     """Runs the question, prints the answer, and gives the exit code."""
-    from ..api import asked, builtin_models, open_web
+    from ..api import asked, open_web
     from ..app import App, Dates, load_pipeline
     from ..settings import Settings
+    from ..tiers import Tiers
     from .progress import Progress
 
     question = asked(_stdin() if wish.question == "-" else wish.question)
-    pipeline = load_pipeline(wish.pipeline)
+    settings = Settings.read(wish.flags)
+    pipeline = load_pipeline(settings.pipeline)
     fresh = stages_anew(wish.fresh, pipeline)
     check_out(wish)
     progress = Progress.on(sys.stderr)
-    app = App(Settings.read(), builtin_models(), progress.notice)
+    tiers = Tiers(settings, progress.notice)
+    app = App(settings, tiers.models_of(pipeline), progress.notice, tiers.prices.price)
     try:
-        with progress, await open_web(app, wish.offline, wish.search) as web:
+        with progress, await open_web(app, wish.offline, settings.search or None) as web:
             dates = Dates.resolve(wish.as_of, wish.web_date, today=web.date)
             progress.begins(app, pipeline, web, dates)
             listeners = (progress.listen,)
-            result = await app.ask(
-                question, pipeline, web, dates, fresh=fresh, frozen=wish.frozen, listeners=listeners
-            )
+            result = await app.ask(question, pipeline, web, dates, fresh=fresh, frozen=wish.frozen, listeners=listeners)
     finally:
+        await tiers.aclose()
         app.close()
     deliver(wish, result)
     progress.summary(result)

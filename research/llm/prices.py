@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 from ..errors import UsageError
 from ..settings import Settings
-from .messages import Usage
 from .providers import PROVIDERS, provider
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, Provider
+
+    from .messages import Usage
 
 NANO = Decimal(1_000_000_000)
 THEIR_NAMES = {"gemini": "google", "xai": "x-ai"}  # where the list calls a provider otherwise than we do
@@ -75,6 +76,8 @@ class Prices:
 
     def told(self, model_name: str) -> str:
         """Dollars per million tokens as people read them: "$0.1 in, $0.5 out"; "free", "unknown"."""
+        from .messages import Usage
+
         one = Usage(input=1), Usage(output=1)
         nano = [self.price(model_name, usage) for usage in one]
         if self.free(model_name) and model_name not in self._settings.prices:

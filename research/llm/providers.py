@@ -131,38 +131,48 @@ def endpoint(model: str, settings: Settings, environment: Mapping[str, str]) -> 
 
     Raises: UsageError for a name that means nothing.
     """
-    name, colon, model_name = model.partition(":")
-    if not colon or not name or not model_name:
-        raise UsageError(
-            f"{model!r} names no model; write PROVIDER:MODEL, like anthropic:{PROVIDERS['anthropic'].cheap}"
-        )
     from .endpoint import Endpoint, Limits
     from .wires import Dialect
 
+    name, model_name = split(model)
     row = provider(name, settings, environment)
     older = next((ways for of, pattern, ways in OLDER if of == name and re.match(pattern, model_name)), None)
     told = _part(settings.providers.get(name, {}), "limit", "structured", "reasoning", "temperature")
-    variables = [variable for variable in row.key_variables if environment.get(variable)] or [*row.key_variables, ""]
+    variable = key_of(row, environment)
     return Endpoint(
         name,
         model_name,
         row.wire,
         row.base_url,
         Dialect(**{**row.ways, **(older or {}), **told}),
-        key=environment.get(variables[0], ""),
-        key_name=variables[0],
+        key=environment.get(variable, ""),
+        key_name=variable or next(iter(row.key_variables), ""),
         local=row.local or _loopback(row.base_url),
         limits=Limits(**row.limits),
         thinking=row.thinks if older is None else 0,
     )
 
 
-def check_key(endpoint: Endpoint) -> None:
-    """Raises: UsageError, naming the variable, if the provider wants a key and there is none."""
-    if endpoint.key_name and not endpoint.key and not endpoint.local:
-        raise UsageError(
-            f"{endpoint.name} needs a key: set {endpoint.key_name}, or choose another model with --cheap and --capable"
-        )
+def key_of(row: Provider, environment: Mapping[str, str]) -> str:
+    """The variable that holds its key, "" if none does."""
+    return next((variable for variable in row.key_variables if environment.get(variable)), "")
+
+
+def check_key(model: str, settings: Settings, environment: Mapping[str, str]) -> None:
+    """Raises: UsageError for an unknown provider; if it wants a key and there is none, it names the variable."""
+    row = provider(split(model)[0], settings, environment)
+    if row.key_variables and not key_of(row, environment) and not row.local and not _loopback(row.base_url):
+        variable = " or ".join(row.key_variables)
+        raise UsageError(f"{model} needs a key: set {variable}, or choose another model with --cheap and --capable")
+
+
+def split(model: str) -> tuple[str, str]:
+    """Provider and model of "provider:model". Raises: UsageError if it is no such name."""
+    name, colon, rest = model.partition(":")
+    if not colon or not name or not rest:
+        example = f"anthropic:{PROVIDERS['anthropic'].cheap}"
+        raise UsageError(f"{model!r} names no model; write PROVIDER:MODEL, like {example}")
+    return name, rest
 
 
 def _address(row: Provider, environment: Mapping[str, str]) -> str:

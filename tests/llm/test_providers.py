@@ -110,12 +110,12 @@ def test_a_key_is_taken_from_the_first_variable_that_has_one() -> None:
 
 def test_a_missing_key_is_an_error_that_names_the_variable() -> None:
     with pytest.raises(UsageError, match="mistral:x needs a key: set MISTRAL_API_KEY"):
-        check_key(endpoint("mistral:x", settings(), {}))
-    check_key(endpoint("mistral:x", settings(), {"MISTRAL_API_KEY": "k"}))
-    check_key(endpoint("ollama:x", settings(), {}))
+        check_key("mistral:x", settings(), {})
+    check_key("mistral:x", settings(), {"MISTRAL_API_KEY": "k"})
+    check_key("ollama:x", settings(), {})
     own = settings(providers={"mine": {"wire": "anthropic", "base_url": "https://a.example", "key_env": "MY_KEY"}})
     with pytest.raises(UsageError, match="set MY_KEY"):
-        check_key(endpoint("mine:x", own, {}))
+        check_key("mine:x", own, {})
 
 
 def test_a_provider_of_ones_own() -> None:
