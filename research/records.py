@@ -155,17 +155,54 @@ class Sentence(Record):
     reason: str = ""  # "3.1 percent stands in no cited quote"
 
 
+class Value(Record):
+    """What one source says where sources differ. `number` is that of its citations, 0 where it is not cited."""
+
+    value: str  # as the source spells it
+    number: int
+    fact: Fact
+
+
+class Disagreement(Record):
+    """Values that differ for the same thing, one for each source."""
+
+    values: tuple[Value, ...]
+
+
+class Reference(Record):
+    """A page that was read and is not cited: it was passed over, or it is a copy of one that counts for both."""
+
+    url: str
+    title: str = ""
+    site: str = ""
+    date: str | None = None
+    copy_of: str = ""  # the URL of the page that counts
+
+
+Cause = Literal["", "no evidence", "not in the sources", "false premise", "conflicting"]
+
+
 class Answer(Record):
-    """What the user gets. Markers `[n]` in `text` point to `citations` of that number."""
+    """What the user gets. Markers `[n]` in `text` point to `citations` of that number.
+
+    `cause` is the kind of `reason`: why there is no answer, or only a part of one. With an
+    answer it is "conflicting" where sources differ about what is cited, else empty.
+    """
 
     text: str
     ending: Ending
     reason: str = ""  # why it is not (wholly) answered
+    cause: Cause = ""
     citations: tuple[Citation, ...] = ()
     sentences: tuple[Sentence, ...] = ()
     notes: tuple[str, ...] = ()  # what the reader should know: "answered without search", …
     removed_markers: int = 0  # markers that named no fact
     as_of: str = ""  # YYYY-MM-DD
+    newest: str = ""  # the date of the newest cited source, YYYY-MM-DD
+    disagreements: tuple[Disagreement, ...] = ()
+    copies: tuple[Reference, ...] = ()  # pages that carry the text of another: they count once
+    uncited: tuple[Reference, ...] = ()  # pages with facts that the answer does not use
+    verification: Literal["none", "done", "failed"] = "none"  # whether a model has checked the sentences too
 
 
 def slug(text: str, longest: int = 40) -> str:

@@ -24,7 +24,7 @@ LAYERS = [
     {"pipeline"},
     {"kinds", "prompts", "journal", "ledger", "llm", "web", "evidence"},
     {"relevance", "transport", "settings"},
-    {"store", "sentences", "network", "values"},
+    {"store", "sentences", "network", "values", "output"},
     {"records", "errors", ""},
 ]
 ALONE = {"executor", "stages", "llm", "web", "evidence"}  # of their layer, they import none else

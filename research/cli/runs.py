@@ -17,7 +17,7 @@ def runs(limit: Annotated[int, typer.Option("-n", "--limit", help="How many, new
     """List the runs, newest first."""
     from itertools import islice
 
-    from ..evidence.untrusted import clean
+    from ..output import clean
 
     for run in islice(_runs().newest_first(), limit):
         manifest = run.manifest()
@@ -52,7 +52,7 @@ def show(
 
 def _show_stage(run: Run, stage: str, json: bool) -> None:
     from ..errors import UsageError
-    from ..evidence.untrusted import clean
+    from ..output import clean
     from ..settings import Settings
     from ..store import Store
 

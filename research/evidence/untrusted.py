@@ -1,12 +1,14 @@
-"""Text of strangers, made safe for prompts (`fence`), and for terminals and files (`clean`)."""
+"""Text of strangers, made safe for prompts. For terminals and files see `output`."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from hashlib import blake2b
 
+from ..output import Shown, clean, in_lines
 from .normal import UNSEEN, is_variation
+
+__all__ = ["clean", "fence", "neutralised"]
 
 # Full-width forms look alike, stand for no special token, and are equal in `normal.view`: what a
 # model quotes from a fence is found in the page.
@@ -20,9 +22,7 @@ _TURN = re.compile(
     r"^([ \t>#*]{0,8}(?:human|assistant|system|user|developer|instructions?|response|input|output)[ \t*]{0,4}):",
     re.IGNORECASE | re.MULTILINE,
 )
-_LINE_ENDS = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _LABEL = re.compile(r"[^\w .-]+")
-_JOINERS = "\u200c\u200d"  # Persian, Indic scripts and emoji need them
 
 
 def fence(text: str, secret: bytes, label: str) -> str:
@@ -45,34 +45,18 @@ def neutralised(text: str) -> str:
     Only characters are dropped or put in their full-width form, so that a quote of the
     result is still located in `text`.
     """
-    visible = _LINE_ENDS.sub("\n", text).translate(_VISIBLE)
+    visible = in_lines(text).translate(_VISIBLE)
     broken = _BRACKETED.sub("［", _OPENING.sub("＜", visible))
     return _TURN.sub("\\1：", broken)
 
 
-def clean(text: str) -> str:
-    """`text` for display: of control characters only newline and tab, nothing that reorders text.
+class _Visible(Shown):
+    """Prompts hold less than terminals: no joiners, no letter that can't be seen."""
 
-    Escape sequences lose their escape character and show as what they are. The result can
-    be encoded in UTF-8.
-    """
-    return text if text.isprintable() else _LINE_ENDS.sub("\n", text).translate(_SHOWN)
+    kept = "\n\t"
 
-
-class _Kept(dict[int, str]):
-    """Character → what is kept of it, made at first use."""
-
-    def __init__(self, joiners: str) -> None:
-        super().__init__({ord(char): char for char in "\n\t" + joiners})
-        self.joiners = joiners
-
-    def __missing__(self, code: int) -> str:
-        char = chr(code)
-        category = unicodedata.category(char)
-        hidden = category in ("Cc", "Cf") or (not self.joiners and (char in UNSEEN or is_variation(char)))
-        self[code] = kept = "\ufffd" if category == "Cs" else "" if hidden else char
-        return kept
+    def hides(self, char: str) -> bool:
+        return super().hides(char) or char in UNSEEN or is_variation(char)
 
 
-_VISIBLE = _Kept("")
-_SHOWN = _Kept(_JOINERS)
+_VISIBLE = _Visible()
