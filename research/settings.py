@@ -18,14 +18,15 @@ from .values import (
     address,
     cap,
     checked,
+    code,
     count,
     flag,
     folder,
     near,
     number,
     one_of,
+    ranges,
     text,
-    texts,
     variable,
     whole_cap,
 )
@@ -54,10 +55,13 @@ KEYS: Mapping[str, Key] = {
     "capable": Key(text, "the model of the capable tier, PROVIDER:MODEL", anywhere=True),
     "pipeline": Key(text, "the pipeline that is used unless -p names one", anywhere=True),
     "search": Key(text, "what is searched unless --search or --offline says so", anywhere=True),
+    "region": Key(code, "the country that search results are to be for: us, de", anywhere=True),
+    "language": Key(code, "the language that search results are to be in: en, de", anywhere=True),
+    "recency": Key(one_of("day", "week", "month", "year"), "how old search results may be", anywhere=True),
     "max_usd": Key(cap, 'the most that a command may spend, in dollars, or "none"'),
     "max_calls": Key(whole_cap, "the most model calls of a command"),
     "deadline": Key(cap, "seconds that a question may take"),
-    "allow_addresses": Key(texts, "address ranges that pages may be read from although they are not public"),
+    "allow_addresses": Key(ranges, "address ranges that pages may be read from although they are not public"),
 }
 _LIMITS: Mapping[str, Read] = {"requests_per_minute": number, "tokens_per_minute": number, "at_once": count}
 TABLES: Mapping[str, Mapping[str, Read]] = {
@@ -85,6 +89,9 @@ class Settings:
     capable: str = ""
     pipeline: str = "fixed"
     search: str = ""
+    region: str = ""
+    language: str = ""
+    recency: str = ""
     max_usd: str = ""  # the caps are digits, or "none", as limits.Caps reads them
     max_calls: str = ""
     deadline: str = ""

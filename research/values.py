@@ -67,6 +67,24 @@ def texts(value: Any) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
+def ranges(value: Any) -> tuple[str, ...]:
+    """IP address ranges, each in its usual spelling."""
+    import ipaddress
+
+    try:
+        return tuple(str(ipaddress.ip_network(part)) for part in texts(value))
+    except ValueError as error:
+        raise ValueError(f"it must be a list of ranges like 127.0.0.0/8 or fd00::/8: {error}") from None
+
+
+def code(value: Any) -> str:
+    """A country or a language, as two letters."""
+    read = text(value).lower()
+    if not re.fullmatch(r"[a-z]{2}", read):
+        raise ValueError("it must be two letters")
+    return read
+
+
 def address(value: Any) -> str:
     read = text(value).rstrip("/")
     parts = urlsplit(read)
