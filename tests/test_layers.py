@@ -19,11 +19,11 @@ LAYERS = [
     {"api"},
     {"app", "webs", "tiers", "forecast"},
     {"rendering", "why", "drawing", "stages", "executor"},
-    {"loading", "selection", "runs", "flights"},
+    {"loading", "selection", "runs", "flights", "steps"},
     {"wiring", "artifacts"},
     {"pipeline"},
     {"kinds", "prompts", "journal", "ledger", "llm", "web", "evidence"},
-    {"relevance", "transport", "settings"},
+    {"relevance", "transport", "settings", "limits"},
     {"store", "sentences", "network", "values", "output"},
     {"records", "errors", ""},
 ]
