@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .errors import ResearchError, StoreError, UsageError
-from .executor import Executor, Made, Step
+from .executor import Executor, Made
 from .flights import Flights
 from .journal import Journal, Listener
 from .ledger import Receipt, as_if_cold, paid
@@ -22,7 +22,9 @@ from .runs import Run, Runs
 from .settings import PIPELINES, Settings
 from .stages import KINDS
 from .stages.job import Job
+from .steps import Calls, Step
 from .store import Store, key_of
+from .web.base import is_live
 
 if TYPE_CHECKING:
     from .llm.messages import Model, Usage
@@ -74,6 +76,7 @@ class App:
     models: Mapping[str, Model]
     notice: Callable[[str], None] = lambda _: None
     price: Callable[[str, Usage], int | None] = lambda model, _: 0 if model.startswith("builtin:") else None
+    fee: Callable[[str], int | None] = lambda _engine: 0
     store: Store = field(init=False)
     runs: Runs = field(init=False)
     flights: Flights[Made] = field(default_factory=Flights)
@@ -103,7 +106,7 @@ class App:
         `fresh` names stages to be made anew. With `frozen` the web is not asked: what is
         not recorded is missing. Raises: ResearchError; the journal tells how far it came.
         """
-        recorded_only = frozen or (web.source == "live" and dates.web_date < datetime.now(UTC).date().isoformat())
+        recorded_only = frozen or (is_live(web.source) and dates.web_date < datetime.now(UTC).date().isoformat())
         steps = {name: self.step(stage, web, sample, recorded_only) for name, stage in pipeline.stages.items()}
         manifest = self.manifest(question, pipeline, web, dates, steps, sample)
         run = self.runs.start(manifest)
@@ -143,17 +146,22 @@ class App:
             recipe["params"] = stage.params.model_dump_json()
         model = None
         if kind.model:
-            assert stage.prompt is not None
             assert stage.sampling is not None
             model = self.model(stage)
-            recipe |= {"model": model.name, "prompt": stage.prompt.digest, "sample": str(sample)}
-            recipe["sampling"] = stage.sampling.model_dump_json()
+            recipe |= {"model": model.name, "sampling": stage.sampling.model_dump_json(), "sample": str(sample)}
+        if stage.prompt is not None:
+            recipe["prompt"] = stage.prompt.digest
+        further = {**stage.prompts, **{f"tool {name}": file for name, file in stage.tools.items()}}
+        recipe |= {name: file.digest for name, file in further.items()}
         if kind.web:
             recipe["source"] = web.source
         if kind.web == "search":
             recipe["engines"] = web.name
+        parts = {name: self.step(part, web, sample, recorded_only) for name, part in stage.parts.items()}
+        for name, part in parts.items():
+            recipe |= {f"{name} {key}": told for key, told in part.recipe.items() if recipe.get(key) != told}
 
-        async def make(inputs: Mapping[str, Any], receipt: Receipt) -> Any:
+        async def make(inputs: Mapping[str, Any], receipt: Receipt, calls: Calls) -> Any:
             job = Job(
                 purpose=kind.name,
                 settings=stage.params,
@@ -164,11 +172,15 @@ class App:
                 tier=stage.model,
                 asked=model,
                 price=self.price,
+                fee=self.fee,
                 surfed=web if kind.web else None,
+                tools=stage.tools,
+                further=stage.prompts,
+                called=calls if parts else None,
             )
             return await kind.run(job, **inputs)
 
-        return Step(stage, recipe, make, recorded_only=recorded_only and bool(kind.web))
+        return Step(stage, recipe, make, recorded_only and bool(kind.web), parts)
 
     def model(self, stage: Stage) -> Model:
         """The model that a stage is bound to.
@@ -200,7 +212,7 @@ class App:
             "when": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "version": __version__,
             "file": pipeline.text,
-            "prompts": {stage.prompt.name: stage.prompt.text for stage in pipeline.stages.values() if stage.prompt},
+            "prompts": {file.name: file.text for stage in pipeline.stages.values() for file in stage.files},
         }
 
     def close(self) -> None:

@@ -15,11 +15,11 @@ import asyncio
 import functools
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .artifacts import Artifact, Flow
+from .artifacts import Artifact, Flow, first_of
 from .errors import NotRecordedError, ResearchError, TimedOutError
 from .flights import Flights
 from .journal import Journal
@@ -27,20 +27,12 @@ from .kinds import INPUTS, attribute, element
 from .ledger import Receipt
 from .pipeline import Pipeline, Source, Stage
 from .selection import Selection, best
+from .steps import Calls, Step
 from .store import PAGE, Store, key_of
 
-Make = Callable[[Mapping[str, Any], Receipt], Awaitable[Any]]
+__all__ = ["Executor", "Made", "Step"]
+
 Made = tuple[Artifact, dict[str, Any], bool]  # with its receipt, and whether it was made rather than found
-
-
-@dataclass(frozen=True)
-class Step:
-    """A stage bound to its work. `recipe` is all that shapes its output besides its inputs."""
-
-    stage: Stage
-    recipe: Mapping[str, str]
-    make: Make
-    recorded_only: bool = False  # what is not in the store is an error, and is not made
 
 
 @dataclass
@@ -86,7 +78,7 @@ class Executor:
         early = self._group.create_task(self._prefetch(step, flow)) if stage.prefetch else None
         inputs = {name: await self._whole(source) for name, source in stage.takes.items()}
         if stage.each is None:
-            flow.add(0, await self.reuse(step, inputs, flow, 0))
+            flow.add(0, await self._one(step, inputs, flow))
         elif stage.want is None:
             await self._each(step, inputs, flow)
         else:
@@ -94,6 +86,18 @@ class Executor:
         flow.end()
         if early is not None:
             early.cancel()
+
+    async def _one(self, step: Step, inputs: Mapping[str, Artifact], flow: Flow) -> Artifact:
+        """One call, or what stands for its result if it fails."""
+        kind = step.stage.kind
+        try:
+            return await self.reuse(step, inputs, flow, 0)
+        except ResearchError as error:
+            if kind.instead is None:
+                raise
+            self.journal.write("dropped", stage=step.stage.name, item=0, reason=str(error))
+            value = kind.instead({name: artifact.value for name, artifact in inputs.items()}, error)
+            return Artifact.of(value, kind.gives, [need for artifact in inputs.values() for need in artifact.needs])
 
     async def _whole(self, source: Source) -> Artifact:
         """A result as one artifact: a fanned-out one joined, once all of it is there."""
@@ -185,7 +189,7 @@ class Executor:
         stage = step.stage
         assert stage.prefetch is not None
         assert stage.each is not None
-        await _any(self.want(stage.each.name).made, self.want(stage.each.name).ended)
+        await first_of(self.want(stage.each.name).made, self.want(stage.each.name).ended)
         if self.want(stage.each.name).ended.is_set():
             return
         whole = await self._whole(stage.prefetch.source)
@@ -210,58 +214,68 @@ class Executor:
         `item` is the rank in a fan-out, None for work done ahead.
         Raises: what the work raises; such failures are never stored.
         """
+        return (await self._taken(step, inputs, item, flow))[0]
+
+    async def _taken(
+        self, step: Step, inputs: Mapping[str, Artifact], item: int | None, flow: Flow, within: str = ""
+    ) -> tuple[Artifact, dict[str, Any]]:
+        """As `reuse`, with the receipt; `within` is the key of the work that this is a part of."""
         stage = step.stage
         parts = {**step.recipe, **{f"input {name}": artifact.ref for name, artifact in sorted(inputs.items())}}
         key = key_of(parts)
-        needs = sorted({need for artifact in inputs.values() for need in artifact.needs})
+        needs = _needs(inputs)
         line = {"stage": stage.name, "item": item, "key": key, "parts": parts, "needs": needs}
+        line |= {"within": within} if within else {}
         anew = stage.name in self.fresh and key not in self._anew
         if not anew and key not in self.flights and (found := self.store.find(key)) is not None:
             self.journal.write("reused", **line, ref=found.ref, receipt=found.receipt)
-            return Artifact(found.data, stage.kind.gives, (key,))
+            return Artifact(found.data, stage.kind.gives, (key,)), found.receipt
         if step.recorded_only:
             what = ", ".join(str(artifact.value) for artifact in inputs.values() if isinstance(artifact.value, str))
             raise NotRecordedError(f"{stage.name}: not recorded, and only what is recorded may be used: {what}")
         flow.made.set()
         self._anew.add(key)
         self.journal.write("making", stage=stage.name, item=item)
-        work = functools.partial(self._make, step, key, inputs, anew)
+        work = functools.partial(self._make, step, key, inputs, flow, anew)
         (artifact, receipt, made), first = await self.flights.join(key, work)
         self.journal.write("made" if made and first else "reused", **line, ref=artifact.ref, receipt=receipt)
-        return artifact
+        return artifact, receipt
 
-    async def _make(self, step: Step, key: str, inputs: Mapping[str, Artifact], anew: bool) -> Made:
+    async def _make(self, step: Step, key: str, inputs: Mapping[str, Artifact], flow: Flow, anew: bool) -> Made:
         kind = step.stage.kind
         async with self.store.claim(key):
             if not anew and (found := self.store.find(key)) is not None:
                 return Artifact(found.data, kind.gives, (key,)), found.receipt, False
             receipt = Receipt()
             values = {name: artifact.value for name, artifact in inputs.items()}
-            value = await self._tried(step, values, receipt)
+            take = functools.partial(self._taken, flow=flow, within=key)
+            calls = Calls(step, _needs(inputs), take, self.store, self.journal, receipt, step.stage.name in self.fresh)
+            value = await self._tried(step, values, receipt, calls)
             artifact = Artifact.of(value, kind.gives, (key,))
             plain = receipt.plain()
-            self.store.put(key, artifact.data, plain, PAGE if kind.refetchable else None)
+            if not calls.lacking:
+                self.store.put(key, artifact.data, plain, PAGE if kind.refetchable else None)
             return artifact, plain, True
 
-    async def _tried(self, step: Step, values: Mapping[str, Any], receipt: Receipt) -> Any:
+    async def _tried(self, step: Step, values: Mapping[str, Any], receipt: Receipt, calls: Calls) -> Any:
         """The work itself, within its time limit, tried again where that may help."""
         policy, began, tries = step.stage.policy, time.monotonic(), 0
         while True:
             try:
                 async with asyncio.timeout(policy.timeout):
-                    value = await step.make(values, receipt)
+                    value = await step.make(values, receipt, calls)
             except (ResearchError, TimeoutError) as error:
                 if isinstance(error, TimeoutError):
                     error = TimedOutError(f"{step.stage.name}: no result within {policy.timeout:g} s")
                 if not error.passing or tries >= policy.retries:
-                    receipt.seconds = time.monotonic() - began
+                    receipt.seconds = time.monotonic() - began - calls.busy
                     if receipt.calls:
                         self.journal.write("in_vain", stage=step.stage.name, receipt=receipt.plain())
                     raise error from None
                 tries += 1
                 await asyncio.sleep(0.5 * 2**tries * random.uniform(0.5, 1))
             else:
-                receipt.seconds = time.monotonic() - began
+                receipt.seconds = time.monotonic() - began - calls.busy
                 return value
 
 
@@ -275,6 +289,10 @@ def _useless(stage: Stage, artifact: Artifact) -> str | None:
     return None if stage.kind.dropped is None else stage.kind.dropped(artifact.value)
 
 
+def _needs(inputs: Mapping[str, Artifact]) -> list[str]:
+    return sorted({need for artifact in inputs.values() for need in artifact.needs})
+
+
 def _first(group: BaseExceptionGroup[ResearchError]) -> ResearchError:
     """The first cause in a group of failures."""
     error: BaseException = group
@@ -282,13 +300,3 @@ def _first(group: BaseExceptionGroup[ResearchError]) -> ResearchError:
         error = error.exceptions[0]
     assert isinstance(error, ResearchError)
     return error
-
-
-async def _any(*events: asyncio.Event) -> None:
-    """Waits for the first of `events`."""
-    waits = [asyncio.ensure_future(event.wait()) for event in events]
-    try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()

@@ -6,6 +6,8 @@ Every line has `event` and `at` (seconds since the run began, by the monotonic c
     making     stage, item                         work has started
     made       stage, item, key, ref, parts, needs, receipt
     reused     the same; the receipt tells what it took when it was made
+               (both, for a part of other work: within, that work's key)
+    step       stage, …                            how work that is made of parts went on
     dropped    stage, item, reason                 left out, and why
     selected   stage, chosen, of                   the ranks that were taken, of how many
     in_vain    stage, receipt or count             paid for or fetched, and of no use

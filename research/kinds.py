@@ -51,7 +51,8 @@ class Kind:
 
     `run(job, **inputs)` makes one result of type `gives`. `join` turns the results of a
     fanned-out stage, in rank order, into the list that others take. `dropped` tells why a
-    result is of no use (None if it is), so that `want` replaces it.
+    result is of no use (None if it is), so that `want` replaces it. `tool` raises ValueError
+    for a file that describes no such tool.
     """
 
     name: str
@@ -70,8 +71,12 @@ class Kind:
         ""  # asks the web, so that `source` is part of its keys; a search, its engines too
     )
     refetchable: bool = False  # its results may be let go of when the store is full
+    prompts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # further prompts, with their placeholders
+    tool: Callable[[str, str], object] | None = None  # uses tools, and reads a tool's file (name, text) or raises
+    parts: Callable[[Any], Mapping[str, Any]] | None = None  # of its stage: the stages that its work calls on
     join: Callable[[Sequence[Any], Any], list[Any]] = _together
     dropped: Callable[[Any], str | None] | None = None
+    instead: Callable[[Mapping[str, Any], Exception], Any] | None = None  # stands for what failed, and is not kept
 
     def placeholders(self, taken: typing.Iterable[str]) -> frozenset[str]:
         """The placeholders that its prompt must have, no more and no fewer."""

@@ -78,7 +78,8 @@ class _Reading:
             return None
         before = len(self.mistakes)
         asking = Sampling if kind.model else None
-        known = (*_OWN, *kind.params.model_fields, *Policy.model_fields, *(asking.model_fields if asking else ()))
+        further = (*kind.prompts, *(("tools",) if kind.tool else ()))
+        known = (*_OWN, *further, *kind.params.model_fields, *Policy.model_fields, *(asking.model_fields if asking else ()))
         self.unknown(where, table, known)
         gives = table.get("gives")
         if not isinstance(gives, str) or not gives.isidentifier():
@@ -94,11 +95,14 @@ class _Reading:
         takes = self.takes(where, kind, table.get("takes", []), item)
         prompt = self.prompt(where, kind, table, {*takes, item} - {""})
         model = self.model(where, kind, table.get("model"))
+        prompts = {key: self.further(where, key, table.get(key), wanted) for key, wanted in kind.prompts.items()}
+        tools = self.tools(where, kind, table.get("tools"))
         want, prefetch = self.want(where, table, each), self.prefetch(where, table.get("prefetch"), item)
         if len(self.mistakes) > before:
             return None
         return Stage(
-            name, kind, str(gives), takes, item, each, model, prompt, want=want, prefetch=prefetch, **read
+            name, kind, str(gives), takes, item, each, model, prompt, want=want, prefetch=prefetch,
+            prompts={key: prompt for key, prompt in prompts.items() if prompt}, tools=tools, **read,
         )  # fmt: skip
 
     def unknown(self, where: str, table: dict[str, Any], known: Iterable[str]) -> None:
@@ -165,35 +169,65 @@ class _Reading:
                 f'Add prompt = "prompts/{kind.name}.md"',
             )
             return None
+        prompt = self.file(where, "prompt", name)
+        if prompt is not None:
+            self.placeholders(where, "prompt", prompt, kind.placeholders(taken))
+        return prompt
+
+    def further(self, where: str, key: str, name: Any, wanted: frozenset[str]) -> Prompt | None:
+        """A prompt besides the stage's own."""
+        if not isinstance(name, str):
+            self.wrong(where, key, "a further prompt is needed", f'Add {key} = "prompts/{key}.md"')
+            return None
+        prompt = self.file(where, key, name)
+        if prompt is not None:
+            self.placeholders(where, key, prompt, wanted)
+        return prompt
+
+    def tools(self, where: str, kind: Kind, names: Any) -> dict[str, Prompt]:
+        """The files of the tools, `tools/NAME.toml` beside the pipeline's, each read and checked."""
+        if kind.tool is None:
+            return {}
+        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+            self.wrong(where, "tools", f"{kind.name} needs tools", 'Write tools = ["search", "fetch"]')
+            return {}
+        files = {name: self.file(where, "tools", f"tools/{name}.toml") for name in names}
+        for name, file in files.items():
+            try:
+                kind.tool(name, "" if file is None else file.text)
+            except ValueError as error:
+                if file is not None:
+                    self.wrong(where, "tools", f"{file.name}: {error}", "Mend that file, or name another tool")
+        return {name: file for name, file in files.items() if file is not None}
+
+    def file(self, where: str, key: str, name: str) -> Prompt | None:
         folder = self.path.parent.resolve()
         file = (folder / name).resolve()
         if not file.is_relative_to(folder):
-            self.wrong(where, "prompt", f"{name!r} lies outside the pipeline's folder", "Keep prompts beside the file")
+            self.wrong(where, key, f"{name!r} lies outside the pipeline's folder", "Keep prompts beside the file")
             return None
         try:
-            prompt = Prompt(name, file.read_text(encoding="utf-8"))
+            return Prompt(name, file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             reason = "is missing" if isinstance(error, FileNotFoundError) else f"can't be read ({error})"
-            self.wrong(where, "prompt", f"{name!r} {reason}", f"Write {file}, or name another")
+            self.wrong(where, key, f"{name!r} {reason}", f"Write {file}, or name another")
             return None
-        self.placeholders(where, prompt, kind.placeholders(taken))
-        return prompt
 
-    def placeholders(self, where: str, prompt: Prompt, wanted: frozenset[str]) -> None:
+    def placeholders(self, where: str, key: str, prompt: Prompt, wanted: frozenset[str]) -> None:
         for text in prompt.strangers:
             self.wrong(
                 where,
-                "prompt",
+                key,
                 f"{prompt.name} holds {text!r}",
                 "A prompt has placeholders {{ name }} and no expressions",
             )
         for name in sorted(prompt.placeholders - wanted):
             remedy = f"It can hold {', '.join(sorted(wanted))}{near(name, wanted)}"
-            self.wrong(where, "prompt", f"{prompt.name} has the placeholder {name!r}, which nobody fills", remedy)
+            self.wrong(where, key, f"{prompt.name} has the placeholder {name!r}, which nobody fills", remedy)
         for name in sorted(wanted - prompt.placeholders):
             self.wrong(
                 where,
-                "prompt",
+                key,
                 f"{prompt.name} lacks the placeholder {name!r}",
                 f"Add {{{{ {name} }}}} to it, or take less",
             )

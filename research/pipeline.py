@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .kinds import Kind, Params, Policy, Sampling, element
@@ -54,6 +54,25 @@ class Stage:
     want: int | None = None
     policy: Policy = Policy()
     prefetch: Prefetch | None = None
+    prompts: Mapping[str, Prompt] = field(default_factory=dict)  # further ones, by what the kind calls them
+    tools: Mapping[str, Prompt] = field(default_factory=dict)  # what a model is told of each tool
+
+    @property
+    def parts(self) -> Mapping[str, Stage]:
+        """The stages that its work calls on, by the names that the work knows them by."""
+        return {} if self.kind.parts is None else self.kind.parts(self)
+
+    @property
+    def models(self) -> Iterable[str]:
+        """The tiers and models that it and its parts are bound to."""
+        return dict.fromkeys(one.model for one in (self, *self.parts.values()) if one.model)
+
+    @property
+    def files(self) -> Iterable[Prompt]:
+        """All that is told to its models, as it stands in files."""
+        yield from () if self.prompt is None else (self.prompt,)
+        yield from self.prompts.values()
+        yield from self.tools.values()
 
     @property
     def type(self) -> Any:
@@ -84,7 +103,7 @@ class Pipeline:
     @property
     def digest(self) -> str:
         """Of the file and of all its prompts."""
-        return digest("".join([self.text, *(s.prompt.digest for s in self.stages.values() if s.prompt)]))
+        return digest("".join([self.text, *(file.digest for s in self.stages.values() for file in s.files)]))
 
     def giving(self, name: str) -> Stage | None:
         """The stage that gives `name`; None for what every run is given."""

@@ -22,7 +22,7 @@ def _work(lines: Sequence[Line]) -> dict[str, list[Line]]:
     made = {line["key"] for line in lines if line["event"] == "made"}
     stages: dict[str, list[Line]] = {}
     for line in lines:
-        if line["event"] in ("made", "reused") and line["item"] is not None:
+        if line["event"] in ("made", "reused") and line["item"] is not None and "within" not in line:
             stages.setdefault(line["stage"], []).append({**line, "event": "made" if line["key"] in made else "reused"})
     return stages
 

@@ -19,6 +19,7 @@ from research.ledger import Call, Receipt
 from research.loading import load
 from research.pipeline import Pipeline
 from research.records import Answer, Ending, Hit, Question
+from research.steps import Calls
 from research.store import Store
 
 
@@ -108,7 +109,7 @@ class Bench:
     def step(self, pipeline: Pipeline, name: str, recorded_only: bool) -> Step:
         stage = pipeline.stages[name]
 
-        async def make(inputs: Mapping[str, Any], receipt: Receipt) -> Any:
+        async def make(inputs: Mapping[str, Any], receipt: Receipt, calls: Calls) -> Any:
             self.calls[name] += 1
             self.asked.append((name, dict(inputs)))
             receipt.calls.append(Call("model", f"scripted:{name}", usd=1000, input=10, output=1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
@@ -15,6 +15,7 @@ from ..prompts import Prompt
 
 if TYPE_CHECKING:
     from ..llm.messages import Completion, Model, Request, Usage
+    from ..steps import Calls
     from ..web.base import Web
 
 T = TypeVar("T", bound=BaseModel)
@@ -39,6 +40,9 @@ class Job:
     asked: Model | None = None
     price: Callable[[str, Usage], int | None] = lambda _model, _usage: None
     surfed: Web | None = None
+    tools: Mapping[str, Prompt] = field(default_factory=dict)  # the file of each tool
+    further: Mapping[str, Prompt] = field(default_factory=dict)  # prompts besides the stage's own
+    called: Calls | None = None
 
     def params(self, kind: type[P]) -> P:
         assert isinstance(self.settings, kind)
@@ -53,6 +57,12 @@ class Job:
     def web(self) -> Web:
         assert self.surfed is not None, f"{self.purpose} has no web"
         return self.surfed
+
+    @property
+    def call(self) -> Calls:
+        """For work that is made of parts: `await job.call(name, inputs)` takes one up."""
+        assert self.called is not None, f"{self.purpose} has no parts"
+        return self.called
 
     def fenced(self, text: str, label: str) -> str:
         """`text`, which is not to be trusted, as data that a prompt can hold."""
