@@ -6,7 +6,7 @@ a clock, a key or an address.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -92,15 +92,56 @@ class Completion:
     replay: str = ""
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """One try of a completion, as it ended.
+
+    usage    None where the provider told no usable figures
+    billed   False where it surely took nothing: refused, or never reached
+    failed   the kind of error, "" if it gave the completion
+    seconds  of work; `waited` came before them, for a rate slot or for the next try
+    first    seconds of them until the first piece of text
+    """
+
+    usage: Usage | None
+    billed: bool = True
+    failed: str = ""
+    seconds: float = 0.0
+    waited: float = 0.0
+    first: float = 0.0
+
+
+class Account(Protocol):
+    """Who pays for a completion, try by try."""
+
+    def reserve(self, most: Usage) -> Callable[[Attempt], None]:
+        """Leave to send one try that takes at most that much; what it gives is called with how the try ended.
+
+        Raises: BudgetError if a cap would be passed.
+        """
+        ...
+
+
+class Unpaid:
+    """An account of nobody: everything is allowed, and nothing written down."""
+
+    def reserve(self, most: Usage) -> Callable[[Attempt], None]:
+        return lambda attempt: None
+
+
 class Model(Protocol):
     """Something that completes requests. `name` is `provider:model`, and part of every key."""
 
     @property
     def name(self) -> str: ...
 
-    async def complete(self, request: Request) -> Completion:
-        """One completion.
+    async def complete(
+        self, request: Request, account: Account | None = None, on_text: Callable[[str | None], None] | None = None
+    ) -> Completion:
+        """One completion, every try of it on the account.
 
-        Raises: ProviderError or one of its kinds.
+        `on_text` gets the pieces of the text as they come, and None where the call begins
+        anew: what was heard before is void. Without streaming it gets the text in one piece.
+        Raises: ProviderError or one of its kinds; BudgetError from the account.
         """
         ...

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import ProviderError
-from .messages import Completion, Request, Usage
+from .messages import Account, Attempt, Completion, Request, Unpaid, Usage
 
 Reply = str | dict[str, Any] | Completion | Exception
 Script = Callable[[Request], Reply]
@@ -35,13 +35,20 @@ class ScriptedModel:
 
         return next_reply
 
-    async def complete(self, request: Request) -> Completion:
+    async def complete(
+        self, request: Request, account: Account | None = None, on_text: Callable[[str | None], None] | None = None
+    ) -> Completion:
+        asked = sum(len(part.split()) for part in (request.system, *(message.text for message in request.messages)))
+        settle = (account or Unpaid()).reserve(Usage(input=asked, output=request.max_tokens + request.reasoning_tokens))
         self.requests.append(request)
         reply = self._script(request)
         if isinstance(reply, Exception):
+            settle(Attempt(None, billed=False, failed=type(reply).__name__))
             raise reply
-        if isinstance(reply, Completion):
-            return reply
-        text = reply if isinstance(reply, str) else json.dumps(reply)
-        asked = sum(len(part.split()) for part in (request.system, *(message.text for message in request.messages)))
-        return Completion(text, "stop", Usage(input=asked, output=len(text.split())), self.name)
+        if not isinstance(reply, Completion):
+            text = reply if isinstance(reply, str) else json.dumps(reply)
+            reply = Completion(text, "stop", Usage(input=asked, output=len(text.split())), self.name)
+        settle(Attempt(reply.usage))
+        if on_text is not None:
+            on_text(reply.text)
+        return reply

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
 from ..kinds import Params, Sampling
-from ..ledger import Call, Receipt
+from ..ledger import Receipt
 from ..prompts import Prompt
 
 if TYPE_CHECKING:
-    from ..llm.messages import Completion, Model, Request, Usage
-    from ..steps import Calls
+    from ..limits.budget import Purse
+    from ..llm.messages import Account, Completion, Model, Request, Usage
     from ..web.base import Web
 
 T = TypeVar("T", bound=BaseModel)
@@ -40,9 +39,8 @@ class Job:
     asked: Model | None = None
     price: Callable[[str, Usage], int | None] = lambda _model, _usage: None
     surfed: Web | None = None
-    tools: Mapping[str, Prompt] = field(default_factory=dict)  # the file of each tool
-    further: Mapping[str, Prompt] = field(default_factory=dict)  # prompts besides the stage's own
-    called: Calls | None = None
+    purse: Purse | None = None  # what the run may spend, if that is capped
+    answering: bool = False  # it makes the run's answer, for which a share is kept
 
     def params(self, kind: type[P]) -> P:
         assert isinstance(self.settings, kind)
@@ -57,12 +55,6 @@ class Job:
     def web(self) -> Web:
         assert self.surfed is not None, f"{self.purpose} has no web"
         return self.surfed
-
-    @property
-    def call(self) -> Calls:
-        """For work that is made of parts: `await job.call(name, inputs)` takes one up."""
-        assert self.called is not None, f"{self.purpose} has no parts"
-        return self.called
 
     def fenced(self, text: str, label: str) -> str:
         """`text`, which is not to be trusted, as data that a prompt can hold."""
@@ -101,19 +93,17 @@ class Job:
         return await ask(_Metered(self), request, reply)
 
     async def complete(self, request: Request) -> Completion:
-        """One completion, written on the receipt.
+        """One completion, every try of it on the receipt.
 
-        Raises: ProviderError or one of its kinds.
+        Raises: ProviderError or one of its kinds; BudgetError.
         """
-        began = time.monotonic()
-        completion = await self.model.complete(request)
-        usage = completion.usage
-        call = Call(
-            "model", self.model.name, self.tier, self.price(self.model.name, usage), usage.input, usage.cache_read,
-            usage.cache_write, usage.output, usage.reasoning, seconds=round(time.monotonic() - began, 4),
-        )  # fmt: skip
-        self.receipt.calls.append(call)
-        return completion
+        from .account import JobAccount
+
+        account = JobAccount(self)
+        try:
+            return await self.model.complete(request, account)
+        finally:
+            account.close()
 
 
 @dataclass(frozen=True)
@@ -126,5 +116,7 @@ class _Metered:
     def name(self) -> str:
         return self.job.model.name
 
-    async def complete(self, request: Request) -> Completion:
+    async def complete(
+        self, request: Request, account: Account | None = None, on_text: Callable[[str | None], None] | None = None
+    ) -> Completion:
         return await self.job.complete(request)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -37,6 +38,7 @@ class ExtractiveModel:
 
         Raises: BadRequestError for a purpose that it does not know, or one without what it is about.
         """
+        began = time.monotonic()
         answer = _ANSWERS.get(request.purpose)
         if answer is None:
             raise BadRequestError(
@@ -53,7 +55,7 @@ class ExtractiveModel:
             ) from error
         output = _tokens(text)
         usage = Usage(input=_tokens(request.system, *(message.text for message in request.messages)), output=output)
-        (account or Unpaid()).reserve(usage)(Attempt(usage))
+        (account or Unpaid()).reserve(usage)(Attempt(usage, seconds=time.monotonic() - began))
         if on_text is not None:
             on_text(text)
         return Completion(text, "stop" if output <= request.max_tokens else "length", usage, self.name)

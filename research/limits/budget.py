@@ -1,0 +1,248 @@
+"""Caps on dollars, calls and time: reserve the worst case before anything is sent, then settle.
+
+Nothing is sent if what is settled and what is reserved would pass the cap. A reply that
+reports more than was reserved is settled at what it reports, and the next one is refused.
+Several runs and processes may share one budget, in one SQLite file; what a process that
+died had reserved counts as spent, since it may have been.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from research.errors import BudgetError, StoreError, UsageError
+
+NANO = 1_000_000_000
+MORE = "What is finished is kept: run it again with more"
+TRANSACTION = 60.0  # seconds that a transaction waits for those of other processes
+ANSWERING = 0.25  # of the deadline: held back for the answer, and at most
+LONGEST_ANSWERING = 30.0  # seconds of it
+
+
+@dataclass(frozen=True)
+class Caps:
+    """The most that may be spent: nano-dollars, calls of models, seconds. None is no cap."""
+
+    usd: int | None = None
+    calls: int | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def parse(cls, max_usd: str | None = None, max_calls: str | None = None, deadline: str | None = None) -> Caps:
+        """From the words of a command line; "none" is no cap, as is nothing.
+
+        Raises: UsageError for what is no amount, number or time.
+        """
+        usd = _figure("--max-usd", max_usd, r"\$?(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})", "an amount such as 0.50")
+        calls = _figure("--max-calls", max_calls, r"(\d{1,9})", "a whole number such as 20")
+        seconds = _figure("--deadline", deadline, r"(\d{1,7}(?:\.\d{1,3})?)\s?s?", "seconds, such as 90")
+        return cls(
+            None if usd is None else round(float(usd) * NANO),
+            None if calls is None else int(calls),
+            None if seconds is None else float(seconds),
+        )
+
+
+def _figure(flag: str, text: str | None, pattern: str, form: str) -> str | None:
+    if text is None or text.strip().lower() == "none":
+        return None
+    found = re.fullmatch(pattern, text.strip(), re.ASCII)
+    if found is None:
+        raise UsageError(f"{flag} {text!r}: that is not {form}")
+    return found[1]
+
+
+@dataclass
+class Hold:
+    """An amount that is reserved. Exactly one of `settle` and `release` ends it; a second time does nothing."""
+
+    budget: Budget
+    row: int | None
+
+    def settle(self, usd: int) -> None:
+        """The call was made, and cost so many nano-dollars."""
+        if self.row is not None:
+            self.budget.end(self.row, usd, 1)
+            self.row = None
+
+    def release(self) -> None:
+        """Nothing was used."""
+        if self.row is not None:
+            self.budget.end(self.row, 0, 0)
+            self.row = None
+
+
+class Budget:
+    """What all runs together may spend; shared by all processes that give the same `file`."""
+
+    def __init__(self, caps: Caps, file: Path | None = None) -> None:
+        self.caps = caps
+        self.file = file
+        self._connection: sqlite3.Connection | None = None
+
+    def reserve(self, usd: int, share: tuple[int, int] = (0, 0), instead: int | None = None) -> tuple[Hold, int | None]:
+        """Reserve one call of at most `usd` nano-dollars, and with it a `share` (dollars, calls) for later.
+
+        `instead` is a share to be given up for it. Gives the hold, and the row of the share.
+        Raises: BudgetError, with everything as it was, if a cap would be passed.
+        """
+        with self._transaction() as connection:
+            if instead is not None:
+                connection.execute("DELETE FROM held WHERE row = ?", (instead,))
+            spent, calls = _totals(connection)
+            self._check(spent, calls, usd, share)
+            row = _hold(connection, usd, 1, sent=True)
+            kept = _hold(connection, *share, sent=False) if any(share) else None
+        return Hold(self, row), kept
+
+    def _check(self, spent: int, calls: int, usd: int, share: tuple[int, int]) -> None:
+        caps = self.caps
+        if caps.usd is not None and spent + usd + share[0] > caps.usd:
+            kept = f", and {_dollars(share[0])} kept for the answer" if share[0] else ""
+            raise BudgetError(
+                f"budget reached: a call of at most {_dollars(usd)}{kept} would pass --max-usd "
+                f"{caps.usd / NANO:g}, of which {_dollars(spent)} is spent or reserved. {MORE}"
+            )
+        if caps.calls is not None and calls + 1 + share[1] > caps.calls:
+            kept = ", with one kept for the answer" if share[1] else ""
+            raise BudgetError(f"budget reached: {calls} of --max-calls {caps.calls} are used{kept}. {MORE}")
+
+    def end(self, row: int, usd: int, calls: int) -> None:
+        """A hold is over: it cost so much."""
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM held WHERE row = ?", (row,))
+            if usd or calls:
+                connection.execute("UPDATE settled SET usd = usd + ?, calls = calls + ?", (usd, calls))
+
+    def spent(self) -> tuple[int, int]:
+        """Settled: nano-dollars and calls."""
+        with self._transaction() as connection:
+            usd, calls = connection.execute("SELECT usd, calls FROM settled").fetchone()
+        return usd, calls
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Raises: StoreError: where the account can't be kept, nothing may be spent."""
+        try:
+            if self._connection is None:
+                self._connection = _open(self.file)
+            connection = self._connection
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"the budget's account {self.file} can't be kept: {error}; check the disk") from error
+
+
+def _open(file: Path | None) -> sqlite3.Connection:
+    if file is not None:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    connection = sqlite3.connect(":memory:" if file is None else file, timeout=TRANSACTION, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("CREATE TABLE IF NOT EXISTS settled (usd INTEGER, calls INTEGER)")
+    connection.execute("INSERT INTO settled SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM settled)")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS held (row INTEGER PRIMARY KEY, process INTEGER, usd INTEGER, calls INTEGER, sent)"
+    )
+    _bury(connection)
+    connection.execute("COMMIT")
+    return connection
+
+
+def _bury(connection: sqlite3.Connection) -> None:
+    """Settle what processes that died had reserved, and give back what they only kept for later."""
+    for row, process, usd, calls, sent in connection.execute("SELECT * FROM held").fetchall():
+        if not _alive(process):
+            connection.execute("DELETE FROM held WHERE row = ?", (row,))
+            if sent:
+                connection.execute("UPDATE settled SET usd = usd + ?, calls = calls + ?", (usd, calls))
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _hold(connection: sqlite3.Connection, usd: int, calls: int, *, sent: bool) -> int:
+    made = connection.execute(
+        "INSERT INTO held (process, usd, calls, sent) VALUES (?, ?, ?, ?)", (os.getpid(), usd, calls, sent)
+    )
+    assert made.lastrowid is not None
+    return made.lastrowid
+
+
+def _totals(connection: sqlite3.Connection) -> tuple[int, int]:
+    usd, calls = connection.execute("SELECT usd, calls FROM settled").fetchone()
+    held = connection.execute("SELECT COALESCE(SUM(usd), 0), COALESCE(SUM(calls), 0) FROM held").fetchone()
+    return usd + held[0], calls + held[1]
+
+
+def _dollars(nano: int) -> str:
+    return f"${nano / NANO:.2g}" if nano < NANO // 100 else f"${nano / NANO:.4g}"
+
+
+@dataclass
+class Purse:
+    """What one run may spend of a budget. `share` (nano-dollars, calls) is kept for its answer.
+
+    The share is set aside with the first call, so that a run that is answered from the
+    store needs nothing. The run's time begins when the purse is made.
+    """
+
+    budget: Budget
+    share: tuple[int, int] = (0, 0)
+    clock: Callable[[], float] = time.monotonic
+    _kept: int | None = None
+    _began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+
+    def reserve(self, usd: int, *, answering: bool = False) -> Hold:
+        """Reserve a call of at most `usd` nano-dollars; only the answer's may use the share.
+
+        Raises: BudgetError if a cap would be passed.
+        """
+        if answering:
+            hold, _ = self.budget.reserve(usd, instead=self._kept)
+            self._kept = None
+        else:
+            hold, kept = self.budget.reserve(usd, (0, 0) if self._kept is not None else self.share)
+            self._kept = self._kept if kept is None else kept
+        return hold
+
+    def seconds_left(self, *, answering: bool = False) -> float | None:
+        """Until the deadline; for all but the answer until the time that is held back for it."""
+        whole = self.budget.caps.seconds
+        if whole is None:
+            return None
+        kept = 0.0 if answering else min(ANSWERING * whole, LONGEST_ANSWERING)
+        return max(0.0, self._began + whole - kept - self.clock())
+
+    def close(self) -> None:
+        """The run is over: what was kept for its answer is free again."""
+        if self._kept is not None:
+            self.budget.end(self._kept, 0, 0)
+            self._kept = None
