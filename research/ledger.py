@@ -40,11 +40,13 @@ _BLANK = {one.name: one.default for one in fields(Call) if one.name not in ("wha
 
 @dataclass
 class Receipt:
-    """What making one artifact took. `seconds` is wall time."""
+    """What making one artifact took. `seconds` is wall time, without that of its parts."""
 
     seconds: float = 0.0
     calls: list[Call] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # "narrowed from 81,000 to 12,000 characters"
+    outcome: str = ""  # what became of a page: "ok", "ok (PDF)", "blocked"
+    nested: dict[str, dict[str, Any]] = field(default_factory=dict)  # by key, the parts that the work is made of
 
     def plain(self) -> dict[str, Any]:
         """As JSON data, without what has its default value."""
@@ -54,6 +56,10 @@ class Receipt:
             plain["calls"] = calls
         if self.notes:
             plain["notes"] = self.notes
+        if self.outcome:
+            plain["outcome"] = self.outcome
+        if self.nested:
+            plain["nested"] = list(self.nested.values())
         return plain
 
 
@@ -143,5 +149,12 @@ def in_vain(lines: Lines) -> Total:
 
 
 def _used(lines: Lines) -> dict[str, Mapping[str, Any]]:
-    """The work that stages took up, by key: made or reused, but not only done ahead."""
-    return {line["key"]: line for line in lines if line["event"] in ("made", "reused") and line.get("item") is not None}
+    """The work that stages took up, by key: made or reused, but not only done ahead. Work with parts needs them,
+    and brings them along where it was reused as a whole."""
+    used: dict[str, Mapping[str, Any]] = {}
+    for line in lines:
+        if line["event"] in ("made", "reused") and line.get("item") is not None:
+            parts = {part["key"]: part for part in line["receipt"].get("nested", ())}
+            used |= parts
+            used[line["key"]] = {**line, "needs": [*line["needs"], *parts]} if parts else line
+    return used

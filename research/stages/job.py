@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
@@ -15,6 +15,7 @@ from ..prompts import Prompt
 if TYPE_CHECKING:
     from ..limits.budget import Purse
     from ..llm.messages import Account, Completion, Model, Request, Usage
+    from ..steps import Calls
     from ..web.base import Web
 
 T = TypeVar("T", bound=BaseModel)
@@ -26,7 +27,7 @@ class Job:
     """One call of a stage: its settings, its model or web, and the receipt it writes on.
 
     `secret` keys the fences around untrusted text; `price` gives the nano-dollars of a
-    call, or None where nobody knows.
+    call, or None where nobody knows; `fee` that of a search by an engine.
     """
 
     purpose: str
@@ -38,7 +39,11 @@ class Job:
     tier: str = ""
     asked: Model | None = None
     price: Callable[[str, Usage], int | None] = lambda _model, _usage: None
+    fee: Callable[[str], int | None] = lambda _engine: 0
     surfed: Web | None = None
+    tools: Mapping[str, Prompt] = field(default_factory=dict)  # the file of each tool
+    further: Mapping[str, Prompt] = field(default_factory=dict)  # prompts besides the stage's own
+    called: Calls | None = None
     purse: Purse | None = None  # what the run may spend, if that is capped
     answering: bool = False  # it makes the run's answer, for which a share is kept
 
@@ -55,6 +60,12 @@ class Job:
     def web(self) -> Web:
         assert self.surfed is not None, f"{self.purpose} has no web"
         return self.surfed
+
+    @property
+    def call(self) -> Calls:
+        """For work that is made of parts: `await job.call(name, inputs)` takes one up."""
+        assert self.called is not None, f"{self.purpose} has no parts"
+        return self.called
 
     def fenced(self, text: str, label: str) -> str:
         """`text`, which is not to be trusted, as data that a prompt can hold."""
