@@ -62,19 +62,26 @@ class Tiers:
         name, why = self._found
         return Choice(self._completed(name, tier), why)
 
+    def named(self, name: str) -> str:
+        """The "provider:model" of a tier, or of a model that a pipeline pins. Raises: UsageError."""
+        return self.choice(name).model if name in TIERS else self._completed(name, "")
+
+    def thinking(self, model: str) -> int:
+        """The tokens that "provider:model" may think although nobody asked it to."""
+        return 0 if model == BUILTIN else endpoint(model, self.settings, self.environment).thinking
+
     def models_of(self, pipeline: Pipeline) -> dict[str, Model]:
         """The models that its stages are bound to, and no others."""
-        return self.models(dict.fromkeys(stage.model for stage in pipeline.stages.values() if stage.model))
+        return self.models(dict.fromkeys(model for stage in pipeline.stages.values() for model in stage.models))
 
     def models(self, names: Iterable[str]) -> dict[str, Model]:
         """The models behind `names`: tiers, or "provider:model". One model has one object.
 
         Raises: UsageError for a name that means nothing, or a key that is missing.
         """
-        names = [*names]
-        chosen = {name: self.choice(name).model if name in TIERS else self._completed(name, "") for name in names}
+        chosen = {name: self.named(name) for name in names}
         made = {model: self._model(model) for model in dict.fromkeys(chosen.values())}
-        unsaid = [name for name in names if name in TIERS and not self.settings.cheap and not self.settings.capable]
+        unsaid = [name for name in chosen if name in TIERS and not self.settings.cheap and not self.settings.capable]
         if unsaid:
             self.notice(self._told({name: chosen[name] for name in unsaid}))
         return {name: made[model] for name, model in chosen.items()}

@@ -39,12 +39,15 @@ def ask(
     as_of: Annotated[str | None, typer.Option(help="The date that prompts are told.", metavar="DATE")] = None,
     web_date: Annotated[str | None, typer.Option(help="The day whose web is asked.", metavar="DATE")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 4 unless a search found it.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what it may cost, and spend nothing.")] = False,
 ) -> None:
     """Answer a question from the web, with citations."""
     from .ending import run
 
     flags = {"cheap": cheap, "capable": capable, "pipeline": pipeline, "search": search}
-    wish = Wish(question, flags, offline, json, out, force, tuple(fresh or ()), frozen, as_of, web_date, strict)
+    wish = Wish(
+        question, flags, offline, json, out, force, tuple(fresh or ()), frozen, as_of, web_date, strict, dry_run
+    )
     run(answered(wish))
 
 
@@ -63,6 +66,7 @@ class Wish:
     as_of: str | None
     web_date: str | None
     strict: bool
+    dry_run: bool
 
 
 async def answered(wish: Wish) -> int:
@@ -80,6 +84,11 @@ async def answered(wish: Wish) -> int:
     check_out(wish)
     progress = Progress.on(sys.stderr)
     tiers = Tiers(settings, progress.notice)
+    if wish.dry_run:
+        from .forecast import tell
+
+        tell(pipeline, question.text, tiers, wish.offline, wish.json)
+        return 0
     app = App(settings, tiers.models_of(pipeline), progress.notice, tiers.prices.price)
     try:
         with progress, await open_web(app, wish.offline, settings.search or None) as web:
