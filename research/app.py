@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from .settings import PIPELINES, Settings
 from .stages import KINDS
 from .stages.job import Job
 from .steps import Calls, Step
-from .store import Store, key_of
+from .store import Store, digest, key_of
 from .web.base import is_live
 
 if TYPE_CHECKING:
@@ -153,6 +154,8 @@ class App:
             recipe["prompt"] = stage.prompt.digest
         further = {**stage.prompts, **{f"tool {name}": file for name, file in stage.tools.items()}}
         recipe |= {name: file.digest for name, file in further.items()}
+        if kind.model:
+            recipe["repair"] = repairs()
         if kind.web:
             recipe["source"] = web.source
         if kind.web == "search":
@@ -217,6 +220,13 @@ class App:
 
     def close(self) -> None:
         self.store.close()
+
+
+@functools.cache
+def repairs() -> str:
+    """The digest of the turns in which a stage asks for a better reply: they shape what it gives."""
+    folder = Path(__file__).parent
+    return digest("\n".join((folder / layer / "repair.md").read_text(encoding="utf-8") for layer in ("llm", "stages")))
 
 
 def pipeline_file(name: str) -> Path:

@@ -111,3 +111,13 @@ class Flow:
         """All artifacts, once the last has arrived."""
         await self.ended.wait()
         return [self._arrived[rank] for rank in sorted(self._arrived)]
+
+
+async def first_of(*events: asyncio.Event) -> None:
+    """Waits for the first of `events`."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()

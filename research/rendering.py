@@ -93,6 +93,8 @@ class Row:
 
 def before(answer: Answer) -> list[str]:
     """What must be known before the answer is read."""
+    if answer.ending is Ending.NOT and answer.text:
+        return [f"Not answered{_cause(answer)}."]
     return list(answer.notes[:1]) if answer.ending is Ending.WITHOUT_SEARCH else []
 
 
@@ -103,12 +105,11 @@ def notes(answer: Answer) -> tuple[str, ...]:
 def after(answer: Answer) -> list[str]:
     """Under the answer: how it ended, what its sentences lack, and of when it is."""
     lines = []
-    cause = f" ({answer.cause})" if answer.cause in ("false premise", "conflicting") else ""
     reason = on_one_line(answer.reason).rstrip(".")
-    if answer.ending is Ending.NOT:
-        lines.append(f"Not answered{cause}: {reason}.")
+    if answer.ending is Ending.NOT and not answer.text:
+        lines.append(f"Not answered{_cause(answer)}: {reason}.")
     if answer.ending is Ending.PARTLY:
-        lines.append(f"Partly answered{cause}; missing: {reason}.")
+        lines.append(f"Partly answered; missing: {reason}.")
     wanting = [one for one in answer.sentences if one.status != "supported"]
     if wanting:
         lines.append(f"{len(answer.sentences) - len(wanting)} of {len(answer.sentences)} sentences are supported.")
@@ -117,6 +118,10 @@ def after(answer: Answer) -> list[str]:
         newest = f" The newest cited source is of {clean(answer.newest)}." if answer.newest else ""
         lines.append(f"As of {clean(answer.as_of)}.{newest}")
     return lines
+
+
+def _cause(answer: Answer) -> str:
+    return f" ({answer.cause})" if answer.cause in ("false premise", "conflicting") else ""
 
 
 def told(answer: Answer, names: Labels) -> str:

@@ -98,10 +98,7 @@ def judge(sentence: str, facts: Sequence[Fact]) -> tuple[Mark, str]:
     """
     if not facts:
         return "uncited", "no source is cited"
-    quotes = [fact.quote for fact in facts]
-    about = [text for fact in facts for text in (fact.title, fact.site) if text]
-    passages = prepared([*quotes, *{fact.date for fact in facts if fact.date}], about)
-    found = compare(sentence, passages)
+    found = findings(sentence, facts)
     if found.missing:
         verb = "stands" if len(found.missing) == 1 else "stand"
         reason = f"{_listed(found.missing)} {verb} in no cited quote"
@@ -110,10 +107,17 @@ def judge(sentence: str, facts: Sequence[Fact]) -> tuple[Mark, str]:
         return "partly", "one of sentence and quote says “not”, the other does not"
     if found.score >= SUPPORTED:
         return "supported", ""
-    if differ(_MARKER.sub("", sentence), " ".join(quotes)):
+    if differ(_MARKER.sub("", sentence), " ".join(fact.quote for fact in facts)):
         return "partly", "written in another language than its quotes: only numbers, dates and names were compared"
     reason = f"{_listed(found.unnamed)} not named in a cited quote" if found.unnamed else "few of its words stand there"
     return ("partly" if found.score >= PARTLY else "unsupported"), reason
+
+
+def findings(sentence: str, facts: Sequence[Fact]) -> Findings:
+    """What the rules see of `sentence` in the quotes of `facts`; their titles and sites lend words and names."""
+    about = [text for fact in facts for text in (fact.title, fact.site) if text]
+    dates = {fact.date: None for fact in facts if fact.date}
+    return compare(sentence, prepared([*(fact.quote for fact in facts), *dates], about))
 
 
 def _listed(items: Sequence[str]) -> str:
@@ -126,6 +130,8 @@ def _turned(claimed: frozenset[str], sentences: Sequence[frozenset[str]]) -> boo
     if not near:
         return False
     ours = _negated(claimed)
+    if ours and any(_negated(sentence) and 4 * len(claimed & sentence) >= len(claimed) for sentence in sentences):
+        return False  # one of several sentences that the claim takes up is negated too
     return all(_negated(sentence) != ours for sentence in near)
 
 

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -23,8 +24,7 @@ T = TypeVar("T", bound=BaseModel)
 
 MOST_STARTS = 64  # places in a reply at which JSON is looked for; bounds the work on hostile text
 LONGEST_REASON = 600  # characters told to the model, and to the user
-REPAIR = """That reply could not be used: {reason}
-Reply again with the corrected JSON and nothing else."""
+REPAIR = Path(__file__).with_name("repair.md")  # the turn that asks for a reply again
 
 _FENCE = re.compile(r"```[\w+-]*[ \t]*\r?\n(.*?)```", re.DOTALL)
 _THINKING = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
@@ -187,7 +187,8 @@ async def ask(
 
 def _repair(request: Request, completion: Completion, reason: str) -> Request:
     bad = (Message("assistant", completion.text),) if completion.text.strip() else ()
-    turn = Message("user", REPAIR.format(reason=reason[:LONGEST_REASON]))
+    told = REPAIR.read_text(encoding="utf-8").strip().replace("{{ reason }}", reason[:LONGEST_REASON])
+    turn = Message("user", told)
     return replace(request, messages=(*request.messages, *bad, turn))
 
 

@@ -1,7 +1,7 @@
 """The kinds of stages, one module each, in the order in which data passes through them."""
 
 from ..kinds import Kind
-from . import extract, fetch, plan, prompt, quote, rerank, screen, search, synthesize
+from . import extract, fetch, plan, prompt, quote, rerank, screen, search, synthesize, verify
 
 KINDS: dict[str, Kind] = {
     "plan": plan.KIND,
@@ -12,5 +12,6 @@ KINDS: dict[str, Kind] = {
     "extract": extract.KIND,
     "quote": quote.KIND,
     "synthesize": synthesize.KIND,
+    "verify": verify.KIND,
     "prompt": prompt.KIND,
 }

@@ -6,14 +6,17 @@ counted. A page longer than its share is narrowed to its best passages first.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import BaseModel, Field
 
-from ..evidence.quotes import Located, locate, non_evidence_spans, surroundings
 from ..kinds import Kind, Params
 from ..records import Fact, Page, Question
-from ..relevance import narrow
 from ..store import digest
 from .job import Job
+
+if TYPE_CHECKING:
+    from ..evidence.quotes import Located
 
 
 class ExtractParams(Params):
@@ -31,6 +34,8 @@ class ExtractReply(BaseModel):
 
 
 async def extract(job: Job, question: Question, page: Page) -> list[Fact]:
+    from ..relevance import narrow
+
     params = job.params(ExtractParams)
     narrowed = narrow(page.text, question.text, params.share)
     if len(narrowed.text) < len(page.text):
@@ -50,6 +55,8 @@ async def extract(job: Job, question: Question, page: Page) -> list[Fact]:
 
 def located(job: Job, page: Page, claims: list[Claimed]) -> list[Fact]:
     """The claims whose quotes stand in the page, outside its bibliography, navigation and comments."""
+    from ..evidence.quotes import locate, non_evidence_spans
+
     barred = non_evidence_spans(page.text)
     facts: dict[tuple[int, int], Fact] = {}
     for claim in claims:
@@ -62,6 +69,8 @@ def located(job: Job, page: Page, claims: list[Claimed]) -> list[Fact]:
 
 
 def as_fact(page: Page, claim: str, place: Located) -> Fact:
+    from ..evidence.quotes import surroundings
+
     before, after = surroundings(page.text, place.start, place.end)
     return Fact(
         claim=claim,

@@ -3,32 +3,34 @@
 The model sees the facts' numbers, quotes, source names and dates, never a URL. Without
 facts it is not asked at all, unless the plan found that no search was needed. It says
 `NOT ANSWERED: …` on the first line if the facts don't answer the question, and
-`MISSING: …` on the last if they answer it in part.
+`MISSING: …` on the last if they answer it in part. `pages`, where given, are what copies
+of one text are told by.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, Field
 
 from ..errors import MalformedError, RefusedError, TruncatedError
-from ..evidence.markers import Cited, cite
 from ..kinds import Kind, Params
-from ..llm.messages import Completion, Message, Request
-from ..records import Answer, Ending, Fact, Plan, Question
+from ..records import Answer, Ending, Fact, Page, Plan, Question
 from .job import Job
+
+if TYPE_CHECKING:
+    from ..evidence.drafts import Draft
+    from ..evidence.markers import Cited
+    from ..llm.messages import Completion, Request
 
 BUILTIN = "builtin:"
 HONEST = (
     "Made by the built-in extractive model: quoted sentences, no language model. Bind a real one for a written answer."
 )
 UNSEARCHED = "Answered without a search: the plan found none needed, so nothing here has a source."
-
-_NOT = re.compile(r"\s*NOT ANSWERED:?[ \t]*(.*)", re.IGNORECASE | re.DOTALL)
-_MISSING = re.compile(r"(?:^|\n)[ \t]*MISSING:?[ \t]*(.*?)\s*$", re.IGNORECASE | re.DOTALL)
+REPAIR = Path(__file__).with_name("repair.md")  # the turn that asks for a text again
 
 
 class SynthesizeParams(Params):
@@ -36,78 +38,86 @@ class SynthesizeParams(Params):
     most: int = Field(40, ge=1, le=500)  # facts that the model is shown, shared out over the sources
 
 
-@dataclass(frozen=True)
-class Draft:
-    """A model's reply, taken apart."""
-
-    text: str
-    refused: str = ""  # why it says that the facts don't answer
-    missing: str = ""  # what it says is missing
-
-
 async def synthesize(
-    job: Job, question: Question, facts: list[Fact], plan: Plan | None = None, as_of: str = ""
+    job: Job,
+    question: Question,
+    facts: list[Fact],
+    plan: Plan | None = None,
+    as_of: str = "",
+    pages: list[Page] | None = None,
 ) -> Answer:
     params = job.params(SynthesizeParams)
     notes = (HONEST,) if job.model.name.startswith(BUILTIN) else ()
     if plan is not None and not plan.needs_search:
-        draft = parted(await told(job, asked(job, question, [], as_of)))
-        text = cite(draft.text, []).text
-        return Answer(
-            text=text, ending=Ending.WITHOUT_SEARCH, reason=plan.reason, notes=(UNSEARCHED, *notes), as_of=as_of
-        )
+        return await unsearched(job, question, plan.reason, as_of, notes)
     if not facts:
-        return Answer(text="", ending=Ending.NOT, reason="no evidence was found", notes=notes, as_of=as_of)
-    facts = shared_out(facts, params.most)
-    request = asked(job, question, facts, as_of)
-    draft, cited = await (keyed if params.form == "keyed" else written)(job, request, facts)
-    return ended(draft, cited, notes, as_of)
+        reason = "no evidence was found"
+        return Answer(text="", ending=Ending.NOT, reason=reason, cause="no evidence", notes=notes, as_of=as_of)
+    from ..evidence.answers import Asked, finished
+    from ..evidence.folding import fold
+
+    found = fold(facts, pages or ())
+    shown = shared_out(found.facts, params.most)
+    request = asked(job, question, shown, as_of)
+    draft, cited = await (keyed if params.form == "keyed" else written)(job, request, shown)
+    return finished(draft, cited, Asked(question.text, as_of, found), notes)
 
 
-def ended(draft: Draft, cited: Cited, notes: tuple[str, ...], as_of: str) -> Answer:
-    """The answer, with the ending that its evidence allows."""
-    if draft.refused or not draft.text.strip():
-        reason = draft.refused or "what was read does not answer it"
-        return Answer(text="", ending=Ending.NOT, reason=reason, notes=notes, as_of=as_of)
-    ending = Ending.PARTLY if draft.missing else Ending.ANSWERED
-    if not cited.citations:
-        notes = ("No sentence of this answer cites a source.", *notes)
-    if cited.removed_markers:
-        notes = (f"{cited.removed_markers} citations of sources that are not there were removed.", *notes)
-    return Answer(
-        text=cited.text, ending=ending, reason=draft.missing, citations=cited.citations, sentences=cited.sentences,
-        notes=(*cited.notes, *notes), removed_markers=cited.removed_markers, as_of=as_of,
-    )  # fmt: skip
+async def unsearched(job: Job, question: Question, why: str, as_of: str, notes: tuple[str, ...]) -> Answer:
+    """An answer from the model alone, to what needs no source."""
+    from ..evidence.drafts import read
+    from ..evidence.markers import cite
+
+    draft = read((await told(job, asked(job, question, [], as_of))).text, instructions(job))
+    if draft.refused:
+        return Answer(text="", ending=Ending.NOT, reason=draft.refused, cause=draft.cause, notes=notes, as_of=as_of)
+    text = cite(draft.text, []).text
+    return Answer(text=text, ending=Ending.WITHOUT_SEARCH, reason=why, notes=(UNSEARCHED, *notes), as_of=as_of)
 
 
 async def written(job: Job, request: Request, facts: list[Fact]) -> tuple[Draft, Cited]:
     """A free text with markers; asked for once more if it cites nothing or what is not there."""
+    from ..evidence.drafts import read
+    from ..evidence.markers import cite
+    from ..llm.messages import Message
+
     completion = await told(job, request)
-    draft = parted(completion)
+    draft = read(completion.text, instructions(job), facts)
     cited = cite(draft.text, facts)
     if not draft.refused and (cited.removed_markers or not cited.citations):
         turns = (Message("assistant", completion.text), Message("user", repair(len(facts))))
-        again = parted(await told(job, replace(request, messages=(*request.messages, *turns))))
-        recited = cite(again.text, facts)
-        if again.refused or len(recited.citations) >= len(cited.citations):
-            draft, cited = again, recited
+        again = await told(job, replace(request, messages=(*request.messages, *turns)))
+        second = read(again.text, instructions(job), facts)
+        recited = cite(second.text, facts)
+        if second.refused or len(recited.citations) >= len(cited.citations):
+            draft, cited = second, recited
     return draft, cited
 
 
 async def keyed(job: Job, request: Request, facts: list[Fact]) -> tuple[Draft, Cited]:
     """One sentence per source, by schema; the program adds the markers."""
+    from pydantic import create_model
+
+    from ..evidence.drafts import Draft, caused, lacking
+    from ..evidence.leaks import without_prompt
+    from ..evidence.markers import cite
+
     sources = by_source(facts)
     fields: dict[str, Any] = {f"source_{number}": (str, ...) for number in range(1, len(sources) + 1)}
     reply: type[BaseModel] = create_model("Keyed", **fields, missing=(str, ...))
     said: dict[str, str] = (await job.ask(request, reply)).model_dump()
-    lines = []
+    lines, withheld = [], 0
     for number, positions in enumerate(sources.values(), start=1):
-        if sentence := cite(said[f"source_{number}"], []).text.strip():
+        own = [facts[position - 1].quote for position in positions]
+        sentence, removed = without_prompt(said[f"source_{number}"], instructions(job), own)
+        withheld += removed
+        if sentence := cite(sentence, []).text.strip():
             marker = f" [{', '.join(str(position) for position in positions)}]"
             stop = sentence[-1] if sentence[-1] in ".!?。" else ""
             lines.append(f"{sentence.removesuffix(stop)}{marker}{stop or '.'}")
+    cause, missing = caused(without_prompt(said["missing"], instructions(job))[0])
     text = " ".join(lines)
-    return Draft(text, missing=said["missing"].strip()), cite(text, facts)
+    return Draft(text, missing=lacking(missing), cause=cause, withheld=withheld), cite(text, facts)
 
 
 async def told(job: Job, request: Request) -> Completion:
@@ -126,13 +136,10 @@ async def told(job: Job, request: Request) -> Completion:
     return completion
 
 
-def parted(completion: Completion) -> Draft:
-    if refused := _NOT.match(completion.text):
-        return Draft("", refused=refused[1].strip() or "what was read does not answer it")
-    missing = _MISSING.search(completion.text)
-    if missing is None:
-        return Draft(completion.text)
-    return Draft(completion.text[: missing.start()], missing=missing[1].strip())
+def instructions(job: Job) -> str:
+    """The prompt's own text, which no answer repeats."""
+    assert job.prompt is not None
+    return job.prompt.text
 
 
 def asked(job: Job, question: Question, facts: list[Fact], as_of: str) -> Request:
@@ -172,20 +179,19 @@ def shared_out(facts: list[Fact], most: int) -> list[Fact]:
 
 
 def repair(count: int) -> str:
-    return (
-        f"That text cites no fact, or facts that are not there. Write it again: each sentence ends with the numbers, "
-        f"in square brackets, of the facts (1 to {count}) that it rests on, and says nothing that they don't."
-    )
+    from ..prompts import Prompt
+
+    return Prompt(REPAIR.name, REPAIR.read_text(encoding="utf-8")).fill({"count": str(count)})[1]
 
 
 KIND = Kind(
     name="synthesize",
-    version=1,
+    version=2,
     run=synthesize,
     gives=Answer,
     takes={"question": Question, "facts": list[Fact]},
-    optional={"plan": Plan, "as_of": str},
-    unprompted=frozenset({"plan"}),
+    optional={"plan": Plan, "as_of": str, "pages": list[Page]},
+    unprompted=frozenset({"plan", "pages"}),
     params=SynthesizeParams,
     model=True,
     max_tokens=1200,
