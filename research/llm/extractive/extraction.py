@@ -22,7 +22,7 @@ UNNAMED_COVERAGE = 0.6  # the same for a page on which no name of the question s
 # reference answer in 0.82, the quotes hold one in 0.58 at 0.45 and in 0.61 at 0.3; with six facts a page, not five,
 # and AROUND_CREDIT 0.8, not 0.5, in 0.65.
 SHARE = 0.3
-AROUND_CREDIT = 0.8  # of a word's weight, where it stands in the title or next to the statement, not in it
+AROUND_CREDIT = 0.6  # of a word's weight, where it stands in the title or next to the statement, not in it
 NEW_CREDIT = 0.5  # of a word's weight, where none of the statements quoted so far has it
 KIND_BONUS = 0.6  # of the score, where the statement holds the kind of answer asked for
 LEAD_BONUS = 0.1  # of the score, for the first statements of a page
@@ -69,7 +69,7 @@ def _score(asked: Asked, weights: Mapping[str, float], titled: frozenset[str],
            found: Sequence[Statement], index: int, text: str) -> float:  # fmt: skip
     statement = found[index]
     own = _sum(weights, statement.words)
-    if not own or len(statement.words) < 2:
+    if not own or len(statement.words) < 2 or alike(statement.words, titled) > SAME:  # the title tells nothing new
         return 0.0
     score = (own + AROUND_CREDIT * _sum(weights, (statement.around | titled) - statement.words)) * statement.worth
     if holds(asked.kind, text[statement.start : statement.end], asked):

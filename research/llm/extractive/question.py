@@ -9,10 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .terms import term, terms
-from .vocabulary import FIRST_WORDS, FRAME, MONTHS, QUESTION_WORDS, Kind, kind_of
+from .terms import asked_terms, term
+from .vocabulary import FIRST_WORDS, FRAME, MONTHS, QUESTION_WORDS, SUPERLATIVES, Kind, kind_of
 
 NAME_WEIGHT = 2.0  # words of names, and numbers, against 1.0 for any other word of the topic
+SUPERLATIVE_WEIGHT = 1.5
 FRAME_WEIGHT = 0.3  # words that say what is asked about the topic, and seldom stand beside the answer
 
 
@@ -89,7 +90,7 @@ def read(text: str) -> Asked:
     text = " ".join(text.split())
     names = tuple(_names(text))
     named = {word for name in names for word in name}
-    words = dict.fromkeys([*terms(text), *(word for name in names for word in name)])
+    words = dict.fromkeys([*asked_terms(text), *(word for name in names for word in name)])
     weights = {word: _weight(word, named) for word in words}
     dates = tuple(word for word in words if word in MONTHS or _YEAR.fullmatch(word))
     return Asked(text, kind_of(text), weights, names, dates, tuple(_parts(text)))
@@ -99,6 +100,8 @@ def _weight(word: str, named: set[str]) -> float:
     if word in named or word in MONTHS or any(char.isdigit() for char in word):
         return NAME_WEIGHT
     grammar = len(word) < 3 and not word.isascii() and not _TOPIC.search(word)
+    if word in SUPERLATIVES:
+        return SUPERLATIVE_WEIGHT
     return FRAME_WEIGHT if word in FRAME or grammar else 1.0
 
 
@@ -128,8 +131,8 @@ def _capitalised(text: str) -> list[str]:
 
 def _name_words(phrase: str) -> list[str]:
     if phrase.isupper() and phrase.isalpha():  # "WHO", "IT"
-        return terms(phrase) or [term(phrase.lower())]
-    return terms(phrase)
+        return asked_terms(phrase) or [term(phrase.lower())]
+    return asked_terms(phrase)
 
 
 def _parts(text: str) -> list[str]:

@@ -84,7 +84,13 @@ def _sentence(text: str, span: tuple[int, int], before: Statement | None) -> Sta
     start, end = span
     words = frozenset(terms(text[start:end]))
     lead = start
-    if before and not before.head and _LEANS.match(text, start) and text[before.end : start].count("\n") < 2:
+    if (
+        before
+        and before.words
+        and not before.head
+        and _LEANS.match(text, start)
+        and text[before.end : start].count("\n") < 2
+    ):
         lead = before.start
     return Statement(start, end, words, before.words if before else frozenset(), lead, worth(text[start:end]))
 

@@ -23,10 +23,12 @@ _FAMILIES = (
     "play played plays portrayed portrays portray",
     "build built constructed construction building",
     "locate located location situated lies",
-    "big biggest large larger largest greatest",
-    "high highest tall tallest height",
-    "long longest length",
-    "old oldest age aged",
+    "big large",
+    "biggest largest greatest",
+    "high tall height",
+    "highest tallest",
+    "long length",
+    "old age aged",
     "begin began begun beginning start started starts",
     "end ended ends finish finished",
     "discover discovered discoverer discovery",
@@ -85,10 +87,15 @@ _INITIAL = re.compile(r"[A-Z]")
 def terms(text: str) -> list[str]:
     """The content words of `text`, comparable with those of a question; of names also the initials
     ("World Health Organization": world, health, organization, who)."""
+    initials = ["".join(_INITIAL.findall(name)).lower() for name in _TITLED.findall(text)]
+    return asked_terms(text) + initials
+
+
+def asked_terms(text: str) -> list[str]:
+    """The content words of a question, in the form of `terms`: what is to be found, so without initials."""
     for pattern, name in _SPELLINGS:
         text = pattern.sub(name, text)
-    initials = ["".join(_INITIAL.findall(name)).lower() for name in _TITLED.findall(text)]
-    return [_ONE.get(word, word) for word in sentences.content_words(text) if word != "s"] + initials
+    return [_ONE.get(word, word) for word in sentences.content_words(text) if word != "s"]
 
 
 def term(word: str) -> str:

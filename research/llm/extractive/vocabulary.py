@@ -94,3 +94,12 @@ FRAME = frozenset(
 MONTHS = frozenset(
     term(month) for month in _listed("jan feb apr jun jul aug sep oct nov dec march")
 )  # "may" is no sign
+# Words that pick one out of many: whoever says so of something answers a question for it.
+SUPERLATIVES = frozenset(
+    term(word)
+    for word in _listed(
+        "biggest largest highest lowest longest shortest oldest youngest smallest fastest slowest heaviest deepest "
+        "richest poorest earliest best worst busiest warmest coldest hottest wettest driest nearest closest farthest "
+        "fewest least cheapest strongest peak record maximum minimum"
+    )
+)
