@@ -10,15 +10,14 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from . import output
 from .output import clean, on_one_line
 from .records import Answer, Citation, Ending, Fact, Grade, Sentence
 
 LONGEST_QUOTE = 300  # characters shown under a source
+LONGEST_SENTENCE = 100  # characters of one that is called into question
 MARKS = {"partly": "(partly supported)", "unsupported": "(unsupported)", "uncited": "(no source)"}
-CiteBy = Literal["number", "name"]
 Labels = Mapping[int, str]
 
 _MARKERS = re.compile(r"\[\d{1,4}\](?:[ \t]?\[\d{1,4}\])*+")
@@ -35,9 +34,9 @@ def by_number(answer: Answer) -> dict[int, list[Citation]]:
     return {number: list(quotes.values()) for number, quotes in sources.items()}
 
 
-def plain(answer: Answer, width: int = 88, cite: CiteBy = "number") -> str:
+def plain(answer: Answer, width: int = 88, by_name: bool = False) -> str:
     """For a terminal: no control characters, wrapped to `width` columns."""
-    names = labels(answer, cite)
+    names = labels(answer, by_name)
     parts = [_wrapped(clean(line), width) for line in before(answer)]
     for is_code, block in blocks(told(answer, names)):
         parts.append(textwrap.indent(clean(block), "    ") if is_code else _wrapped(on_one_line(block), width))
@@ -53,9 +52,9 @@ def plain(answer: Answer, width: int = 88, cite: CiteBy = "number") -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def markdown(question: str, answer: Answer, cite: CiteBy = "number") -> str:
+def markdown(question: str, answer: Answer, by_name: bool = False) -> str:
     """A document with the question as its heading; whatever came from a page or a model is escaped."""
-    names = labels(answer, cite)
+    names = labels(answer, by_name)
     parts = [f"# {output.markdown(question)}", *(f"*{output.markdown(line)}*" for line in before(answer))]
     for is_code, block in blocks(told(answer, names)):
         parts.append(output.markdown_code(_inside(block)) if is_code else _paragraph(block))
@@ -145,10 +144,10 @@ def markers(text: str) -> list[tuple[int, int]]:
     return [(cluster.start, cluster.end) for cluster in find(text)]
 
 
-def labels(answer: Answer, cite: CiteBy) -> dict[int, str]:
+def labels(answer: Answer, by_name: bool) -> dict[int, str]:
     """What each source is called by: its number, or its host, as its address (and not the page) says."""
     firsts = {number: citations[0].fact for number, citations in by_number(answer).items()}
-    if cite == "number":
+    if not by_name:
         return {number: f"[{number}]" for number in firsts}
     names = {number: _site(fact.url, fact.site) for number, fact in firsts.items()}
     alike = {number: [other for other in names if names[other] == names[number]] for number in names}
@@ -244,7 +243,7 @@ def _unescaped(markdown: str) -> str:
 
 def _short(answer: Answer, sentence: Sentence) -> str:
     text = on_one_line(_MARKERS.sub("", answer.text[sentence.start : sentence.end]))
-    return f"“{text}”" if len(text) <= 60 else f"“{text[:60].rsplit(' ', 1)[0]} …”"
+    return f"“{text}”" if len(text) <= LONGEST_SENTENCE else f"“{text[:LONGEST_SENTENCE].rsplit(' ', 1)[0]} …”"
 
 
 def _site(url: str, named: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +13,16 @@ import typer
 if TYPE_CHECKING:
     from ..app import Asked
     from ..pipeline import Pipeline
+    from ..records import Answer
 
 EVERYTHING = "*"  # what `--fresh` without a stage stands for; main() puts it there
+
+
+class CiteBy(StrEnum):
+    """How an answer's sentences tell their sources."""
+
+    number = "number"
+    name = "name"
 
 
 def ask(
@@ -38,7 +47,13 @@ def ask(
     frozen: Annotated[bool, typer.Option("--frozen", help="Use recorded search replies and pages only.")] = False,
     as_of: Annotated[str | None, typer.Option(help="The date that prompts are told.", metavar="DATE")] = None,
     web_date: Annotated[str | None, typer.Option(help="The day whose web is asked.", metavar="DATE")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 4 unless a search found it.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 4 unless a search found it and no sentence is unsupported or uncited.")
+    ] = False,
+    cite: Annotated[CiteBy, typer.Option(help="Cite by number, or by the source's name in the text.")] = CiteBy.number,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Let the cheap model check each sentence against its quotes.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what it may cost, and spend nothing.")] = False,
 ) -> None:
     """Answer a question from the web, with citations."""
@@ -46,7 +61,7 @@ def ask(
 
     flags = {"cheap": cheap, "capable": capable, "pipeline": pipeline, "search": search}
     wish = Wish(
-        question, flags, offline, json, out, force, tuple(fresh or ()), frozen, as_of, web_date, strict, dry_run
+        question, flags, offline, json, out, force, tuple(fresh or ()), frozen, as_of, web_date, strict, cite, verify, dry_run
     )
     run(answered(wish))
 
@@ -66,6 +81,8 @@ class Wish:
     as_of: str | None
     web_date: str | None
     strict: bool
+    cite: CiteBy
+    verify: bool
     dry_run: bool
 
 
@@ -80,6 +97,10 @@ async def answered(wish: Wish) -> int:
     question = asked(_stdin() if wish.question == "-" else wish.question)
     settings = Settings.read(wish.flags)
     pipeline = load_pipeline(settings.pipeline)
+    if wish.verify:
+        from ..stages.verify import with_verification
+
+        pipeline = with_verification(pipeline)
     fresh = stages_anew(wish.fresh, pipeline)
     check_out(wish)
     progress = Progress.on(sys.stderr)
@@ -105,11 +126,16 @@ async def answered(wish: Wish) -> int:
 
 
 def exit_code(result: Asked, strict: bool) -> int:
+    answer = result.answer
+    return 4 if strict and not holds_strictly(answer) else answer.ending.exit_code
+
+
+def holds_strictly(answer: Answer) -> bool:
+    """Whether a search found it, and every sentence cites quotes that bear it out, be it in part."""
     from ..records import Ending
 
-    if strict and (result.answer.ending is Ending.WITHOUT_SEARCH or not result.answer.citations):
-        return 4
-    return result.answer.ending.exit_code
+    marks = {sentence.status for sentence in answer.sentences}
+    return answer.ending is not Ending.WITHOUT_SEARCH and bool(answer.citations) and marks <= {"supported", "partly"}
 
 
 def stages_anew(wished: tuple[str, ...], pipeline: Pipeline) -> frozenset[str]:
@@ -145,7 +171,7 @@ def check_out(wish: Wish) -> None:
 def deliver(wish: Wish, result: Asked) -> None:
     """The answer to stdout, or to the file that was asked for."""
     suffix = wish.out.suffix if wish.out else ""
-    text = shown(result, json=wish.json or suffix == ".json", markdown=suffix == ".md")
+    text = shown(result, json=wish.json or suffix == ".json", markdown=suffix == ".md", cite=wish.cite)
     if wish.out is None:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -157,21 +183,21 @@ def deliver(wish: Wish, result: Asked) -> None:
     draft.replace(wish.out)
 
 
-def shown(result: Asked, json: bool = False, markdown: bool = False) -> str:
-    from .. import rendering
+def shown(result: Asked, json: bool = False, markdown: bool = False, cite: CiteBy = CiteBy.number) -> str:
+    from .. import output, rendering
 
+    by_name = cite is CiteBy.name
     if json:
-        import json as encoder
-
         from ..app import as_json
 
-        return encoder.dumps(as_json(result), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        return output.as_json(as_json(result)) + "\n"
     if markdown:
         question = str(result.run.manifest()["question"])
-        return rendering.markdown(question, result.answer)
+        return rendering.markdown(question, result.answer, by_name)
     import shutil
 
-    return rendering.plain(result.answer, width=max(40, min(100, shutil.get_terminal_size((88, 24)).columns)))
+    width = max(40, min(100, shutil.get_terminal_size((88, 24)).columns))
+    return rendering.plain(result.answer, width, by_name)
 
 
 def _stdin() -> str:
