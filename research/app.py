@@ -250,9 +250,13 @@ def load_pipeline(name: str) -> Pipeline:
 
 def as_json(asked: Asked) -> dict[str, Any]:
     """A finished run as the command line's --json prints it."""
+    from .evidence.checks import citation_precision, citation_recall
+
     return {
         "run": asked.run.id,
         **json.loads(asked.answer.model_dump_json()),
+        "citation_recall": citation_recall(asked.answer),
+        "citation_precision": citation_precision(asked.answer),
         "paid": vars(paid(asked.lines)),
         "as_if_cold": vars(as_if_cold(asked.lines)),
     }

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import StoreError
+from .output import escaped_json
 
 Listener = Callable[[dict[str, Any]], None]
 
@@ -47,7 +48,7 @@ class Journal:
         self.lines.append(line)
         if self._file is not None:
             try:
-                self._file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+                self._file.write(escaped_json(json.dumps(line, ensure_ascii=False, separators=(",", ":"))) + "\n")
                 self._file.flush()
             except OSError as error:
                 raise StoreError(

@@ -175,7 +175,8 @@ def sources(answer: Answer, names: Labels) -> list[Row]:
     for number, citations in by_number(answer).items():
         fact = citations[0].fact
         head = _source(fact.title, fact.site, fact.date)
-        rows.append(Row(names[number], head, fact.url, tuple(_quoted(one.fact) for one in citations)))
+        label = names[number] if _MARKERS.fullmatch(names[number]) else f"{names[number]}:"
+        rows.append(Row(label, head, fact.url, tuple(_quoted(one.fact) for one in citations)))
     return rows
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from . import journal
 from .errors import StoreError, UsageError
+from .output import escaped_json
 from .records import Answer
 
 _ID = re.compile(r"\d{8}-\d{6}\.\d{3}-[a-z2-7]{4}")
@@ -51,7 +52,7 @@ class Run:
         return Answer.model_validate_json(file.read_bytes()) if file.exists() else None
 
     def keep_answer(self, answer: Answer, markdown: str) -> None:
-        (self.folder / "answer.json").write_bytes(answer.model_dump_json(indent=1).encode())
+        (self.folder / "answer.json").write_bytes(escaped_json(answer.model_dump_json(indent=1)).encode())
         (self.folder / "answer.md").write_text(markdown, encoding="utf-8")
 
 

@@ -30,9 +30,12 @@ def runs(limit: Annotated[int, typer.Option("-n", "--limit", help="How many, new
 def show(
     run: RunId = "last",
     stage: Annotated[str | None, typer.Option(help="Print what this stage made.", metavar="NAME")] = None,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Print each sentence with its quotes in their surroundings.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Print a run's answer, or any of its intermediate artifacts."""
+    """Print a run's answer, what it rests on, or any of its intermediate artifacts."""
     from ..errors import UsageError
 
     opened = _runs().open(run)
@@ -43,7 +46,14 @@ def show(
     if answer is None:
         raise UsageError(f"run {opened.id} came to no answer; `research why {opened.id}` tells how far it got")
     if json:
-        print(answer.model_dump_json(indent=1))
+        from ..output import escaped_json
+
+        print(escaped_json(answer.model_dump_json(indent=1)))
+        return
+    if evidence:
+        from .evidence import show as show_evidence
+
+        show_evidence(answer)
         return
     from ..rendering import plain
 
@@ -52,7 +62,7 @@ def show(
 
 def _show_stage(run: Run, stage: str, json: bool) -> None:
     from ..errors import UsageError
-    from ..output import clean
+    from ..output import clean, escaped_json
     from ..settings import Settings
     from ..store import Store
 
@@ -68,7 +78,7 @@ def _show_stage(run: Run, stage: str, json: bool) -> None:
     finally:
         store.close()
     if json:
-        print(f"[{', '.join(texts.values())}]" if len(texts) > 1 else texts[0])
+        print(escaped_json(f"[{', '.join(texts.values())}]" if len(texts) > 1 else next(iter(texts.values()))))
         return
     for rank, text in texts.items():
         print(f"── {stage} {rank + 1}\n{clean(_indented(text))}")
