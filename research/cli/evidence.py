@@ -41,7 +41,8 @@ def lines(answer: Answer, linked: bool = False) -> Iterator[str]:
     from ..evidence.checks import citation_precision, citation_recall
 
     if not answer.sentences:
-        yield f"{answer.ending.value.capitalize()}: {output.on_one_line(answer.reason) or 'no sentence cites a source'}."
+        reason = output.on_one_line(answer.reason) or "no sentence cites a source"
+        yield f"{answer.ending.value.capitalize()}: {reason}."
     for sentence in answer.sentences:
         yield from _sentence(answer, sentence, linked)
     for one in answer.disagreements:
