@@ -16,10 +16,10 @@ PACKAGE = ROOT / "research"
 # From the top down. A module may import those of lower layers, and of its own group.
 LAYERS = [
     {"cli"},
-    {"api"},
+    {"api", "batch"},
     {"app", "webs", "tiers", "forecast"},
-    {"rendering", "why", "drawing", "stages", "executor"},
-    {"loading", "selection", "runs", "flights", "steps"},
+    {"rendering", "why", "drawing", "tally", "stages", "executor"},
+    {"loading", "selection", "runs", "flights", "steps", "questions", "results", "width"},
     {"wiring", "artifacts"},
     {"pipeline"},
     {"kinds", "prompts", "journal", "ledger", "llm", "web", "evidence"},
