@@ -77,6 +77,7 @@ class Page(Record):
     """A document and its main text. Only `ok` pages have text that may become evidence."""
 
     url: str  # where it was finally read
+    asked: str = ""  # the URL that was asked for, where it led elsewhere
     outcome: Outcome
     title: str = ""
     site: str = ""  # "Bureau of Labor Statistics", else the host

@@ -69,7 +69,7 @@ async def best(
                 else:
                     raise error
         for rank in sorted(running.values()):
-            dropped(rank, f"not there after {patience:g} s, when others were")
+            dropped(rank, f"timed out: not there after {patience:g} s, when others were")
     finally:
         await _cancelled(running)
     if failures and not chosen and all(failure.passing for failure in failures):

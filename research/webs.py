@@ -1,21 +1,112 @@
-"""Which web a question is asked of: the bundled sample, a local index, or the live one."""
+"""Which web a question is asked of: the live one, a local index, a recorded world, or the bundled sample."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+from .artifacts import encode
 from .errors import UsageError
-from .settings import SAMPLE_WEB, Settings
-from .store import digest
+from .records import Page
+from .settings import FLAG, SAMPLE_WEB, Settings
+from .store import PAGE, Store, digest, key_of
+from .web.base import Options, Recency, Web
 from .web.index import LocalWeb, is_built
+from .web.live import LOCAL, Asking, LiveWeb
 
-NO_WEB = (
-    "no web to search: add --offline for the bundled sample web, or --search local:NAME for documents of your own "
-    "(`research index build FOLDER --name NAME` makes an index)"
-)
+if TYPE_CHECKING:
+    from .web.index import BuildReport
+    from .web.revisits import Validators
+
+KEYLESS = "duckduckgo,mojeek,wikipedia"  # what is searched unless the user says otherwise
+
+
+@asynccontextmanager
+async def opened(
+    settings: Settings,
+    store: Store,
+    notice: Callable[[str], None] = lambda _: None,
+    *,
+    offline: bool = False,
+    world: Path | None = None,
+    workers: int = 1,
+) -> AsyncIterator[Web]:
+    """The web that the user names: a world file, the sample web, or what the setting `search` lists.
+
+    `workers` are the parser processes of a live web. Raises: UsageError if there is no such web, or more than one.
+    """
+    ways = {"--world": world is not None, "--offline": offline, "--search": settings.origin("search").startswith(FLAG)}
+    given = [name for name, is_given in ways.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} name different webs; give one of them")
+    if world is not None:
+        from .web.world import World
+
+        yield World(world)
+    elif offline:
+        with await sample(settings, notice) as web:
+            yield web
+    else:
+        async with searched(settings, store, notice, workers) as live:
+            yield live
+
+
+@asynccontextmanager
+async def searched(
+    settings: Settings, store: Store, notice: Callable[[str], None], workers: int
+) -> AsyncIterator[LiveWeb | LocalWeb]:
+    """The engines and indexes that the setting `search` lists."""
+    names = list(dict.fromkeys(name.strip() for name in (settings.search or KEYLESS).split(",") if name.strip()))
+    indexes = {name: local(settings, name.removeprefix(LOCAL)) for name in names if name.startswith(LOCAL)}
+    if len(names) == len(indexes) == 1:
+        with indexes[names[0]] as index:
+            yield index
+        return
+    options = Options(settings.region, settings.language, cast(Recency, settings.recency))
+    variables = settings.engine_variables()
+    asking = Asking(names, variables, settings.allow_addresses, options, indexes, workers)
+    async with LiveWeb(asking, notice=notice, revisits=Kept(store, asking.source)) as web:
+        yield web
+
+
+@contextmanager
+def recorded(web: Web, file: Path | None, date: str) -> Iterator[Web]:
+    """`web`, and where a file is named, all that it answers kept there as the world of that day.
+
+    Raises: UsageError where the file exists; StoreError where it can't be written.
+    """
+    if file is None:
+        yield web
+        return
+    from .web.world import Recorder
+
+    with Recorder(web, file, date) as recorder:
+        yield recorder
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The pages of a store, by the URL at which they were read, each with what its server calls its state by."""
+
+    store: Store
+    source: str
+
+    def earlier(self, url: str) -> tuple[Validators, Page] | None:
+        from .web.revisits import Validators
+
+        found = self.store.find(self._key(url))
+        return None if found is None else (Validators(**found.receipt), Page.model_validate_json(found.data))
+
+    def keep(self, url: str, validators: Validators, page: Page) -> None:
+        self.store.put(self._key(url), encode(page, Page), vars(validators), PAGE)
+
+    def _key(self, url: str) -> str:
+        return key_of({"revisits": 1, "source": self.source, "url": url})
 
 
 def sample_date() -> str:
@@ -53,7 +144,7 @@ def checked(name: str) -> str:
     return name
 
 
-async def build(index: Path, sources: Path, progress: Callable[[int, int], None] | None = None) -> object:
+async def build(index: Path, sources: Path, progress: Callable[[int, int], None] | None = None) -> BuildReport:
     """Make or bring up to date the index of a folder or a JSONL; see `web.index.building`."""
     from .web.index.building import build as build_index
     from .web.reader import Reader

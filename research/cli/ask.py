@@ -34,8 +34,25 @@ def ask(
     capable: Annotated[
         str | None, typer.Option(help="The model of the capable tier.", metavar="PROVIDER:MODEL")
     ] = None,
-    search: Annotated[str | None, typer.Option(help="What to search: local:NAME.", metavar="WEB")] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(help="Engines to search, the next where one fails: brave,local:NAME.", metavar="NAMES"),
+    ] = None,
+    region: Annotated[str | None, typer.Option(help="The country of results: us.", metavar="CODE")] = None,
+    language: Annotated[str | None, typer.Option(help="The language of results: en.", metavar="CODE")] = None,
+    recency: Annotated[
+        str | None, typer.Option(help="How old results may be: day, week, month, year.", metavar="SPAN")
+    ] = None,
+    allow_addresses: Annotated[
+        str | None, typer.Option(help="Ranges to read from although not public: 10.0.0.0/8.", metavar="RANGES")
+    ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Ask the bundled sample web.")] = False,
+    world: Annotated[
+        Path | None, typer.Option("--world", help="Ask a recorded web and nothing else.", metavar="FILE")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="Keep what the web answers as a world file.", metavar="FILE")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="Write the answer to a file: .md, .json or text.", metavar="FILE")
@@ -48,7 +65,7 @@ def ask(
     as_of: Annotated[str | None, typer.Option(help="The date that prompts are told.", metavar="DATE")] = None,
     web_date: Annotated[str | None, typer.Option(help="The day whose web is asked.", metavar="DATE")] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit 4 unless a search found it and no sentence is unsupported or uncited.")
+        bool, typer.Option("--strict", help="Exit 4 unless a search found it and each sentence has support.")
     ] = False,
     cite: Annotated[CiteBy, typer.Option(help="Cite by number, or by the source's name in the text.")] = CiteBy.number,
     verify: Annotated[
@@ -60,9 +77,11 @@ def ask(
     from .ending import run
 
     flags = {"cheap": cheap, "capable": capable, "pipeline": pipeline, "search": search}
+    flags |= {"region": region, "language": language, "recency": recency, "allow_addresses": allow_addresses}
     wish = Wish(
-        question, flags, offline, json, out, force, tuple(fresh or ()), frozen, as_of, web_date, strict, cite, verify, dry_run
-    )
+        question, flags, offline, json, out, force, tuple(fresh or ()), frozen, as_of, web_date, strict, cite,
+        verify, dry_run, world, record,
+    )  # fmt: skip
     run(answered(wish))
 
 
@@ -84,14 +103,17 @@ class Wish:
     cite: CiteBy
     verify: bool
     dry_run: bool
+    world: Path | None
+    record: Path | None
 
 
 async def answered(wish: Wish) -> int:
     """Runs the question, prints the answer, and gives the exit code."""
-    from ..api import asked, open_web
+    from ..api import asked
     from ..app import App, Dates, load_pipeline
     from ..settings import Settings
     from ..tiers import Tiers
+    from ..webs import opened, recorded
     from .progress import Progress
 
     question = asked(_stdin() if wish.question == "-" else wish.question)
@@ -108,15 +130,19 @@ async def answered(wish: Wish) -> int:
     if wish.dry_run:
         from .forecast import tell
 
-        tell(pipeline, question.text, tiers, wish.offline, wish.json)
+        tell(pipeline, question.text, tiers, wish.offline or wish.world is not None, wish.json)
         return 0
-    app = App(settings, tiers.models_of(pipeline), progress.notice, tiers.prices.price)
+    app = App(settings, tiers.models_of(pipeline), progress.notice, tiers.prices.price, tiers.prices.search_fee)
+    asked_web = opened(settings, app.store, progress.notice, offline=wish.offline, world=wish.world)
     try:
-        with progress, await open_web(app, wish.offline, settings.search or None) as web:
-            dates = Dates.resolve(wish.as_of, wish.web_date, today=web.date)
-            progress.begins(app, pipeline, web, dates)
-            listeners = (progress.listen,)
-            result = await app.ask(question, pipeline, web, dates, fresh=fresh, frozen=wish.frozen, listeners=listeners)
+        with progress:
+            async with asked_web as chosen:
+                dates = Dates.resolve(wish.as_of, wish.web_date, today=chosen.date)
+                with recorded(chosen, wish.record, dates.web_date) as web:
+                    progress.begins(app, pipeline, web, dates)
+                    result = await app.ask(
+                        question, pipeline, web, dates, fresh=fresh, frozen=wish.frozen, listeners=(progress.listen,)
+                    )
     finally:
         await tiers.aclose()
         app.close()

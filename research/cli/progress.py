@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..output import clean
+from ..web.base import is_live
 
 if TYPE_CHECKING:
     from ..app import App, Asked, Dates
@@ -77,7 +78,7 @@ class Progress:
             models = next(iter(bound.values()))
         else:
             models = ", ".join(f"{tier} {name}" for tier, name in bound.items())
-        self.line(f"{pipeline.name} over the {web.name}, as of {dates.as_of}, with {models or 'no model'}")
+        self.line(f"{pipeline.name} over {place(web)}, as of {dates.as_of}, with {models or 'no model'}")
 
     def listen(self, line: Mapping[str, Any]) -> None:
         row = self.rows.get(line.get("stage", ""))
@@ -148,23 +149,23 @@ def account(result: Asked, rows: Mapping[str, Row]) -> list[str]:
     return [
         "",
         *table,
-        found(result),
+        *found(result),
         f"Paid now {dollars(spent.usd, spent.unknown)} in {took:.2f} s ({spent.models} model calls, {tokens}); "
         f"as if cold {dollars(cold.usd, cold.unknown)} in {seconds_as_if_cold(result.lines):.2f} s.",
         f"Run {result.run.id}: `research show {result.run.id}` and `research why {result.run.id}`",
     ]
 
 
-def found(result: Asked) -> str:
-    """What became of the search: "14 found, 4 read, 1 blocked, 3 cited"."""
-    from collections import Counter
+def found(result: Asked) -> list[str]:
+    """What became of the search, and which engines did not answer."""
+    from ..tally import tally
 
-    lines = result.lines
-    fetching = {line["stage"] for line in lines if line.get("parts", {}).get("kind", "").startswith("fetch ")}
-    chosen = [line for line in lines if line["event"] == "selected" and line["stage"] in fetching]
-    left = Counter(line["reason"].partition(":")[0] for line in lines if line["event"] == "dropped")
-    counts = [f"{sum(line['of'] for line in chosen)} found"] if chosen else []
-    counts += [f"{sum(len(line['chosen']) for line in chosen)} read"] if chosen else []
-    counts += [f"{count} {reason}" for reason, count in left.items()]
-    cited = len({citation.fact.url for citation in result.answer.citations})
-    return ", ".join([*counts, f"{cited} cited"]) + "."
+    counted = tally(result.lines, result.answer)
+    return [f"{counted}.", *(f"{told[0].upper()}{told[1:]}" for told in counted.skipped)]
+
+
+def place(web: Web) -> str:
+    """The web as it is called where a run begins."""
+    if is_live(web.source):
+        return f"the live web by {web.name}"
+    return f"a recording of {web.name}" if web.source.startswith("world ") else f"the {web.name}"

@@ -13,7 +13,8 @@ from .job import Job
 async def fetch(job: Job, url: str, web_date: str = "") -> Page:
     page = await job.web.fetch(url)
     job.receipt.calls.append(Call("fetch", urlsplit(url).hostname or "file"))
-    return page
+    job.receipt.outcome = f"{page.outcome} (PDF)" if page.media_type == "application/pdf" else str(page.outcome)
+    return page if page.url == url else page.model_copy(update={"asked": url})
 
 
 def unreadable(page: Page) -> str | None:

@@ -19,8 +19,13 @@ class SearchParams(Params):
 
 
 async def search(job: Job, query: str, web_date: str = "") -> list[Hit]:
+    from ..web.base import Hits
+
     hits = await job.web.search(query, job.params(SearchParams).top)
-    job.receipt.calls.append(Call("search", job.web.name))
+    engine = (hits.engine if isinstance(hits, Hits) else "") or job.web.name
+    job.receipt.calls.append(Call("search", engine, usd=job.fee(engine.partition("@")[0])))
+    for skipped in hits.skipped if isinstance(hits, Hits) else ():
+        job.note(f"skipped {skipped}")
     return hits
 
 

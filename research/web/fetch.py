@@ -19,10 +19,11 @@ from urllib.parse import urljoin
 from ..errors import WebError
 from ..network import Addresses, look_up
 from ..records import Outcome, Page
-from ..transport import BadAddress, BadCoding, Caps, Client, Stream, TooLarge, TransportError, Untrusted
+from ..transport import BadAddress, BadCoding, Caps, Client, Stream, TimedOut, TooLarge, TransportError, Untrusted
 from .guard import Guard, Policy, RefusedAddress, Target, target
 from .media import HEAD, sniff
 from .outcomes import by_status
+from .revisits import Revisits, Validators
 from .robots import LARGEST, Robots, RobotsReply
 
 AGENT = "research"
@@ -71,12 +72,17 @@ class _Document:
     target: Target
     status: int
     content_type: str
+    validators: Validators
     body: bytearray = field(default_factory=bytearray)
     cut: bool = False
 
 
 class Fetcher:
-    """Fetches pages until it is closed. `policy` says which addresses may be dialled."""
+    """Fetches pages until it is closed.
+
+    `policy` says which addresses may be dialled. A page that `revisits` remembers is asked for
+    only if it has changed since.
+    """
 
     def __init__(
         self,
@@ -85,8 +91,10 @@ class Fetcher:
         policy: Policy | None = None,
         resolve: Addresses = look_up,
         limits: Limits | None = None,
+        revisits: Revisits | None = None,
     ) -> None:
         self._reader = reader
+        self._revisits = revisits
         self._limits = limits or Limits()
         self._client = Client(addresses=Guard(policy, resolve).addresses, headers=_HEADERS)
         self._robots = Robots(self._robots_txt, AGENT)
@@ -115,6 +123,8 @@ class Fetcher:
         page = await self._reader.read(
             bytes(found.body), url=found.target.url, content_type=found.content_type, status=found.status
         )
+        if self._revisits and found.validators and page.outcome is Outcome.OK and not found.cut:
+            self._revisits.keep(found.target.url, found.validators, page)
         return page.model_copy(update={"cut": True}) if found.cut else page
 
     async def _followed(self, url: str) -> Page | _Document:
@@ -143,7 +153,11 @@ class Fetcher:
             async with self._turn(place.host):
                 began = clock()
                 caps = Caps(2 * self._limits.pdf, 2 * self._limits.pdf)  # never reached: bodies are cut before
-                async with self._client.stream("GET", place.url, deadline=max(left, 0.001), caps=caps) as stream:
+                earlier = self._revisits.earlier(place.url) if self._revisits else None
+                asked, left = earlier[0].headers if earlier else None, max(left, 0.001)
+                async with self._client.stream("GET", place.url, deadline=left, headers=asked, caps=caps) as stream:
+                    if stream.status == 304 and earlier:
+                        return earlier[1], clock() - began
                     return await self._received(place, stream), clock() - began
         except (RefusedAddress, TransportError) as error:
             return _definite(place.url, error), 0
@@ -155,13 +169,14 @@ class Fetcher:
         if stream.headers.get("cf-mitigated", "") == "challenge":
             return Page(url=place.url, outcome=Outcome.BLOCKED, detail="it asks for a challenge to be solved")
         if stream.status >= 500 or stream.status in _PASSING:
-            raise WebError(f"{place.url} answers with status {stream.status}; try again later")
+            raise WebError(f"not reached: {place.url} answers with status {stream.status}; try again later")
         if ended := by_status(stream.status):
             return Page(url=place.url, outcome=Outcome(ended[0]), detail=ended[1])
         return await self._body(place, stream)
 
     async def _body(self, place: Target, stream: Stream) -> Page | _Document:
-        found = _Document(place, stream.status, stream.headers.get("content-type", ""))
+        content_type, validators = stream.headers.get("content-type", ""), Validators.of(stream.headers)
+        found = _Document(place, stream.status, content_type, validators)
         kind: str | None = None
         async for piece in stream.pieces():
             found.body += piece
@@ -270,7 +285,7 @@ def _definite(url: str, error: RefusedAddress | TransportError) -> Page:
         return Page(url=url, outcome=Outcome.TOO_LARGE, detail=str(error))
     if isinstance(error, BadCoding):
         return Page(url=url, outcome=Outcome.WRONG_TYPE, detail=str(error))
-    raise WebError(str(error)) from error
+    raise WebError(f"{'timed out' if isinstance(error, TimedOut) else 'not reached'}: {error}") from error
 
 
 def _wrong_type(found: _Document, kind: str) -> Page | None:

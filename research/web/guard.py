@@ -65,7 +65,7 @@ class RefusedAddress(WebError):
     passing = False
 
     def __init__(self) -> None:
-        super().__init__("the address may not be read; web.allow_addresses can open ranges of one's own")
+        super().__init__("the address may not be read; allow_addresses can open ranges of one's own")
 
 
 def is_public(address: str) -> bool:
@@ -99,7 +99,7 @@ class Policy:
         try:
             return cls(tuple(ip_network(block) for block in ranges))
         except ValueError as error:
-            raise UsageError(f"web.allow_addresses: {error}. Write ranges as 127.0.0.0/8 or fd00::/8") from error
+            raise UsageError(f"allow_addresses: {error}. Write ranges as 127.0.0.0/8 or fd00::/8") from error
 
     def permits(self, address: str, port: int) -> bool:
         try:

@@ -67,8 +67,8 @@ class Robots:
         reply = await self._get(f"{origin}/robots.txt")
         if reply.status >= 500 or reply.status == 429:
             raise WebError(
-                f"{origin}/robots.txt answers with status {reply.status}, so nothing there may be read for now; "
-                "try again later"
+                f"not reached: {origin}/robots.txt answers with status {reply.status}, so nothing there may be "
+                "read for now; try again later"
             )
         if reply.status >= 300:
             return None

@@ -5,8 +5,8 @@ RFC 3986 (section 6.2, normalisation that changes no meaning) and UTS 46 for hos
 
 from __future__ import annotations
 
-import ipaddress
 import functools
+import ipaddress
 import re
 from typing import TypeGuard
 from urllib.parse import quote, urlsplit

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import NotRecordedError, StoreError, UsageError
 from ..records import Hit, Page
-from .base import Web
+from .base import Web, is_live
 from .urls import canonical
 
 
@@ -60,7 +60,8 @@ class Recorder:
         self._file = file
         self._kept: set[tuple[str, str]] = set()
         self.name = web.name
-        self.source = f"recording {secrets.token_hex(8)}"
+        self.date: str | None = date
+        self.source = f"{'live ' if is_live(web.source) else ''}recording {secrets.token_hex(8)}"
         try:
             self._lines: TextIO = open(file, "x", encoding="utf-8", newline="\n")  # noqa: SIM115 (until close)
         except FileExistsError:
@@ -120,7 +121,7 @@ class World:
         self._pages: dict[str, tuple[int, int]] = {}  # canonical URL → where its line is, and how long
         header, self.source = self._read()
         self.name = header.name
-        self.date = header.date
+        self.date: str | None = header.date
 
     async def search(self, query: str, top: int) -> list[Hit]:
         """At most `top` of the recorded hits.

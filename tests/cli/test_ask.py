@@ -84,11 +84,15 @@ def test_the_two_unicode_forms_are_one_question(home: Path) -> None:
     assert "0 model calls" in second.stderr
 
 
-def test_without_a_web_it_says_what_there_is(home: Path) -> None:
-    done = research(home, "ask", QUESTION)
-    assert done.returncode == 2
-    assert "--offline" in done.stderr
-    assert "--search local:NAME" in done.stderr
+def test_unless_told_otherwise_the_live_web_is_asked_by_engines_without_a_key(home: Path) -> None:
+    nobody = {f"{engine}_BASE_URL": "http://127.0.0.1:9/" for engine in ("DUCKDUCKGO", "MOJEEK", "WIKIPEDIA")}
+    done = research(home, "ask", QUESTION, **nobody)
+    assert (done.returncode, done.stdout) == (6, "")
+    assert "fixed over the live web by duckduckgo@127.0.0.1:9,mojeek@127.0.0.1:9,wikipedia@127.0.0.1:9" in done.stderr
+    assert "error: no search engine answered. duckduckgo@127.0.0.1:9: unreadable: no connection" in done.stderr
+
+
+def test_a_web_that_is_not_there(home: Path) -> None:
     done = research(home, "ask", "--search", "local:none", QUESTION)
     assert done.returncode == 2
     assert "research index build" in done.stderr

@@ -13,12 +13,12 @@ import pytest
 from research.errors import UsageError, WebError
 from research.records import Hit, Outcome
 from research.transport import Client
-from research.web.base import Web
+from research.web.base import Hits, Options, Web
 from research.web.engines import asking, engine
 from research.web.engines.asking import EngineError, EngineSearch
-from research.web.engines.base import LARGEST_REPLY, Options, State
+from research.web.engines.base import LARGEST_REPLY, State
 from research.web.engines.chain import LONGEST_REST, REST, Chain
-from research.web.live import LiveWeb, live_web
+from research.web.live import Asking, LiveWeb
 from tests import faults
 from tests.faults import FaultServer
 from tests.web.test_engines import RESULT
@@ -74,7 +74,7 @@ async def test_what_is_no_answer_is_an_error_that_says_so(act: faults.Act, state
     error, server = await _answer(act)
     assert isinstance(error, EngineError)
     assert error.state is state
-    assert str(error).startswith(f"tavily@127.0.0.2:{server.port}: {state}: ")
+    assert str(error).startswith(f"tavily: {state}: ")
     assert error.detail
     assert error.passing
     assert len(server.requests) == requests
@@ -284,11 +284,10 @@ async def test_a_captcha_falls_through_to_wikipedia_and_says_so() -> None:
     notes: list[str] = []
     async with FaultServer(routes) as server:
         settings = {"DUCKDUCKGO_BASE_URL": server.url("/html/"), "WIKIPEDIA_BASE_URL": server.url("/w/api.php")}
-        web = live_web(
-            ["duckduckgo", "wikipedia"], settings, TextReader(), allow_addresses=["127.0.0.2/32"], notice=notes.append
-        )
-        async with web:
-            (hit,) = await web.search("solar sails", 5)
+        asking = Asking(["duckduckgo", "wikipedia"], settings, ["127.0.0.2/32"])
+        async with LiveWeb(asking, reader=TextReader(), notice=notes.append) as web:
+            hits = await web.search("solar sails", 5)
+            (hit,) = hits
             assert (hit.url, hit.snippet) == (server.url("/wiki/Solar_sail"), "by light")
             assert (await web.fetch(hit.url)).outcome is Outcome.OK
         place = f"127.0.0.2:{server.port}"
@@ -300,28 +299,26 @@ async def test_a_captcha_falls_through_to_wikipedia_and_says_so() -> None:
 
 
 async def test_the_live_web_is_a_web_with_its_options_in_its_name() -> None:
-    web: Web = live_web(["duckduckgo", "wikipedia"], {}, TextReader())
-    assert (web.name, web.source) == ("duckduckgo,wikipedia", "live")
-    other = live_web(["mojeek"], {}, TextReader(), options=Options("us", "en", "week"))
+    web: Web = LiveWeb(Asking(["duckduckgo", "wikipedia"], {}))
+    assert (web.name, web.source, web.date) == ("duckduckgo,wikipedia", "live", None)
+    other = LiveWeb(Asking(["mojeek"], {}, ["127.0.0.0/8", "fd00::/8"], Options("us", "en", "week")))
     assert other.name == "mojeek (us en week)"
-    for each in (web, other):
-        assert isinstance(each, LiveWeb)
-        await each.aclose()
+    assert other.source == "live 127.0.0.0/8 fd00::/8"  # what is refused elsewhere may be a page here
 
 
 async def test_an_internal_hit_is_refused_when_it_is_fetched() -> None:
     page = RESULT.format(url="http://127.0.0.1:1/", ad="").encode()
     async with FaultServer({"/html/": faults.reply(page)}) as server:
         settings = {"DUCKDUCKGO_BASE_URL": server.url("/html/")}
-        async with live_web(["duckduckgo"], settings, TextReader()) as web:
+        async with LiveWeb(Asking(["duckduckgo"], settings), reader=TextReader()) as web:
             (hit,) = await web.search("q", 5)
             assert (await web.fetch(hit.url)).outcome is Outcome.REFUSED_ADDRESS
 
 
-def test_engines_and_ranges_are_checked_at_once() -> None:
-    for names, ranges in (([], []), (["altavista"], []), (["duckduckgo"], ["everywhere"])):
+def test_engines_are_checked_at_once() -> None:
+    for names in ([], ["altavista"], ["duckduckgo", "local:none"]):
         with pytest.raises(UsageError):
-            live_web(names, {}, TextReader(), allow_addresses=ranges)
+            Asking(names, {})
 
 
 async def test_a_recorded_page_through_the_wire(data: Callable[[str], Path]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from research.errors import NotRecordedError, StoreError, UsageError, WebError
 from research.records import Hit, Outcome, Page
-from research.web.base import Web
+from research.web.base import Web, is_live
 from research.web.world import Recorder, World
 
 
@@ -18,6 +18,7 @@ class Small:
 
     name = "duckduckgo,wikipedia"
     source = "live"
+    date = None
 
     async def search(self, query: str, top: int) -> list[Hit]:
         if query == "down":
@@ -107,6 +108,7 @@ async def test_the_source_is_the_content_in_any_order(tmp_path: Path) -> None:
 async def test_two_recordings_share_nothing_of_the_store(tmp_path: Path) -> None:
     with Recorder(Small(), tmp_path / "a", "2024-01-01") as one, Recorder(Small(), tmp_path / "b", "2024-01-01") as two:
         assert len({one.source, two.source, "live"}) == 3
+        assert is_live(one.source)
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from ...errors import WebError
 from ...records import Hit
 from ...transport import Caps, Client, Incomplete, Reply, TooLarge, TransportError, Unreachable
-from .base import LARGEST_REPLY, Engine, Options, State
+from ..base import Options
+from .base import LARGEST_REPLY, Engine, State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,13 +32,13 @@ class EngineError(WebError):
 
 
 class EngineSearch:
-    """An engine with a client to ask it by. The client follows no redirects: it may carry a key."""
+    """An engine with a client to ask it by, under `name`. The client follows no redirects: it may carry a key."""
 
-    def __init__(self, engine: Engine, client: Client, options: Options | None = None) -> None:
+    def __init__(self, engine: Engine, client: Client, options: Options | None = None, name: str = "") -> None:
         self._engine = engine
         self._client = client
         self._options = options or Options()
-        self.name = _label(engine)
+        self.name = name or engine.name
 
     async def search(self, query: str, top: int) -> list[Hit]:
         """At most `top` hits.
@@ -85,13 +85,6 @@ class EngineSearch:
         if isinstance(error, TooLarge):
             return EngineError(self.name, State.UNREADABLE, "its reply is too large; choose another engine")
         return EngineError(self.name, State.UNREADABLE, str(error))
-
-
-def _label(engine: Engine) -> str:
-    """The engine's name, with the host if that is one of the user's own: its results are not the public engine's."""
-    if engine.base == getattr(type(engine), "base", ""):
-        return engine.name
-    return f"{engine.name}@{urlsplit(engine.base).netloc.rpartition('@')[2]}"
 
 
 def _seconds(headers: Mapping[str, str]) -> float | None:

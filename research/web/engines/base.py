@@ -19,6 +19,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ...records import Hit
+from ..base import Options
 from ..urls import is_fetchable
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ LONGEST_TITLE = 300
 LONGEST_SNIPPET = 2_000
 LONGEST_QUERY = 400  # Brave's and Tavily's limit; DuckDuckGo's is 499
 
-Recency = Literal["", "day", "week", "month", "year"]
-
 
 class State(StrEnum):
     """What a reply is. Only `results` and `empty` are answers; the others say that none was had."""
@@ -45,15 +44,6 @@ class State(StrEnum):
     DEGRADED = "degraded"  # it answered, but the engines behind it did not
     DISABLED = "disabled"  # key missing, refused or used up; an interface that is switched off
     UNREADABLE = "unreadable"  # fits no form that is known
-
-
-@dataclass(frozen=True)
-class Options:
-    """Wishes that an engine follows where it can: "us", "en", and how old results may be."""
-
-    region: str = ""  # ISO 3166-1, two letters
-    language: str = ""  # ISO 639-1, two letters
-    recency: Recency = ""
 
 
 @dataclass(frozen=True)

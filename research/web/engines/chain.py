@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ...errors import WebError
 from ...records import Hit
+from ..base import Hits
 from .asking import EngineError
 from .base import State
 
@@ -87,13 +88,13 @@ class Chain:
         self._told: set[str] = set()
         self.name = ",".join(searcher.name for searcher in searchers)
 
-    async def search(self, query: str, top: int) -> list[Hit]:
+    async def search(self, query: str, top: int) -> Hits:
         """The hits of the first engine that has any; none if those that answered found none.
 
         Raises: WebError, with what each engine said, where none answered.
         """
         reasons: list[str] = []
-        answered = False
+        answered = ""
         for searcher, breaker in self._links:
             if not breaker.lets():
                 reasons.append(f"{breaker.reason} (resting)")
@@ -104,12 +105,12 @@ class Chain:
                 reasons.append(str(error))
                 self._tell(f"skipped {error}")
                 continue
+            answered = answered or searcher.name
             if hits:
-                return hits
-            answered = True
+                return Hits(hits, searcher.name, reasons)
         if not answered:
             raise WebError("no search engine answered. " + "; ".join(reasons))
-        return []
+        return Hits((), answered, reasons)
 
     async def _ask(self, searcher: Searcher, breaker: Breaker, query: str, top: int) -> list[Hit]:
         try:

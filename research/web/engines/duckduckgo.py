@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from .base import MOST_BOXES, TOO_INTRICATE, Call, EngineReply, Options, Row, asked, page, reply, without_results
+from ..base import Options
+from .base import MOST_BOXES, TOO_INTRICATE, Call, EngineReply, Row, asked, page, reply, without_results
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode

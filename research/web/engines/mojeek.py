@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .base import MOST_BOXES, TOO_INTRICATE, Call, EngineReply, Options, Row, State, asked, page, reply, without_results
+from ..base import Options
+from .base import MOST_BOXES, TOO_INTRICATE, Call, EngineReply, Row, State, asked, page, reply, without_results
 
 _RECENCY = {"day": "day", "week": "month", "month": "month", "year": "year"}  # a week is no choice of Mojeek's
 

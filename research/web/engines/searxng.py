@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .base import UNKNOWN_FORM, Call, EngineReply, Options, Row, State, asked, decoded, refusal, reply, rows_of
+from ..base import Options
+from .base import UNKNOWN_FORM, Call, EngineReply, Row, State, asked, decoded, refusal, reply, rows_of
 
 _SWITCHED_OFF = "its JSON interface is off: add `json` to search.formats in its settings.yml"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .base import UNKNOWN_FORM, Call, EngineReply, Options, Row, asked, decoded, refusal, reply, rows_of
+from ..base import Options
+from .base import UNKNOWN_FORM, Call, EngineReply, Row, asked, decoded, refusal, reply, rows_of
 
 _RECENCY = {"day": "qdr:d", "week": "qdr:w", "month": "qdr:m", "year": "qdr:y"}
 

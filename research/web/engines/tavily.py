@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .base import UNKNOWN_FORM, Call, EngineReply, Options, Row, asked, decoded, refusal, reply, rows_of
+from ..base import Options
+from .base import UNKNOWN_FORM, Call, EngineReply, Row, asked, decoded, refusal, reply, rows_of
 
 
 @dataclass(frozen=True)

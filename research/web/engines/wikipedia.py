@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from .base import UNKNOWN_FORM, Call, EngineReply, Options, Row, State, asked, decoded, refusal, reply, rows_of
+from ..base import Options
+from .base import UNKNOWN_FORM, Call, EngineReply, Row, State, asked, decoded, refusal, reply, rows_of
 
 _DEFAULT = "https://en.wikipedia.org/w/api.php"
 _BUSY = ("ratelimited", "maxlag", "readonly")
