@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from datetime import date, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
@@ -147,7 +148,12 @@ def _in_visible_text(tree: HtmlElement) -> str | None:
     """A date in the elements that usually hold one; without the guesses that read it from any number."""
     from htmldate import find_date
 
+    body = deepcopy(tree.find("body"))
+    if body is None:
+        return None
+    for script in list(body.iter("script", "style", "noscript", "template")):
+        script.drop_tree()
     found = find_date(
-        tree, extensive_search=False, original_date=True, url="", min_date="1995-01-01", max_date=f"{_LATEST}-12-31"
+        body, extensive_search=False, original_date=True, url="", min_date="1995-01-01", max_date=f"{_LATEST}-12-31"
     )
     return found if isinstance(found, str) else None

@@ -35,6 +35,8 @@ _HIDING_STYLE = re.compile(
 _HIDING_CLASS = re.compile(r"(?:^|\s)(?:hidden|is-hidden|d-none|invisible|visually-hidden)(?:\s|$)")
 _CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SIMPLE_SELECTOR = re.compile(r"\A([.#])([\w-]+)\Z")
+_MOST_SPARED = 20  # hidden elements, each within the other, that may hold most of a page
+_ARTICLE = 1_000  # characters: with less, a hidden element is no article
 _MOST_CSS = 200_000  # characters of a page's own style sheets that are read
 
 _BLOCKS = frozenset(
@@ -83,17 +85,36 @@ def fewer_attributes(html: str) -> str:
 def drop_hidden(tree: HtmlElement) -> None:
     """Take out of `tree` what the page itself hides: by attribute, inline style or a simple rule of its own sheets.
 
-    Orders to a model that no reader sees are the commonest injection. What a script may
-    reveal later goes too; `html` and `body` stay, since whole pages are hidden until loaded.
+    Orders to a model that no reader sees are the commonest injection. What a script may reveal
+    later goes too, unless it is most of a long page: whole articles are hidden until loaded.
+    `noscript` stays, which is what a reader without scripts sees.
     """
     classes, ids = _hidden_by_sheets(tree)
-    for element in tree.xpath(".//*[@hidden or @style or @aria-hidden or @class or @id]"):
-        if element.tag not in ("html", "body") and element.getparent() is not None and _hides(element, classes, ids):
+    most, spared = max(_text_size(tree) / 2, _ARTICLE), 0
+    for element in tree.xpath(".//*[@hidden or @style or @aria-hidden or @class or @id or self::template]"):
+        if element.tag in ("html", "body") or not _hides(element, classes, ids):
+            continue
+        if spared < _MOST_SPARED and _text_size(element) > most:
+            spared += 1
+        else:
             element.drop_tree()
+
+
+def _text_size(element: HtmlElement) -> int:
+    """Characters of text in `element` that are no script's or style sheet's."""
+    size = 0
+    for node in element.iter():
+        if node.tag not in ("script", "style"):
+            size += len((node.text or "").strip())
+        if node is not element:
+            size += len((node.tail or "").strip())
+    return size
 
 
 def _hides(element: HtmlElement, classes: frozenset[str], ids: frozenset[str]) -> bool:
     attributes = element.attrib
+    if element.tag == "template":
+        return True
     if "hidden" in attributes and attributes["hidden"] != "until-found":
         return True
     if "style" in attributes and _HIDING_STYLE.search(attributes["style"]):
@@ -125,6 +146,13 @@ def _top_rules(css: str) -> Iterator[tuple[str, str]]:
         if depth == 0 and len(parts) == 2:
             yield parts[0], parts[1]
         depth = max(0, depth + len(parts) - 2)
+
+
+def source(tree: HtmlElement) -> str:
+    """`tree` as HTML again."""
+    from lxml.html import tostring
+
+    return str(tostring(tree, encoding="unicode"))
 
 
 def visible_text(html: str, furniture: bool = True) -> str:

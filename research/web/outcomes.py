@@ -13,6 +13,7 @@ from typing import Literal
 Ending = Literal["ok", "blocked", "needs JavaScript", "login or paywall", "too large", "wrong type", "empty", "gone"]
 
 SHORT = 600  # characters: only a page with less main text can be a challenge, a shell or a login form
+_WORDY = 5 * SHORT  # a challenge that explains itself
 _SCANT = 200  # characters: less is no article
 _LEAST = 20  # characters of text that can say anything
 _MARKUP = 200_000  # characters in which markers are looked for
@@ -109,9 +110,10 @@ def by_content(page: Evidence) -> tuple[Ending, str]:
 
     What has text enough is ok: widgets of every kind stand on pages that can be read.
     """
-    if len(page.text) >= SHORT:
-        return "ok", ""
     markup = page.html[:_MARKUP]
+    if len(page.text) >= SHORT:
+        wordy = len(page.text) < _WORDY and _CHALLENGE_WORDS.search(page.title) and _CHALLENGE.search(markup)
+        return ("blocked", "a challenge stands in place of the page") if wordy else ("ok", "")
     words = f"{page.title}\n{page.text}"
     return (
         _barred(markup, words, page.url) or _closed(markup, words, page) or _hollow(markup, words, page) or ("ok", "")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _LEAD = r"\A(?:\s++|<!--(?>.*?-->)|<\?(?>.*?>))*+"
 _START = re.compile(
-    _LEAD + r"(?:<!doctype\b[^>]*+>\s*+|<!--(?>.*?-->)\s*+)*+<([a-z][\w:.-]*)", re.IGNORECASE | re.DOTALL
+    _LEAD + r"(?:<!doctype\b[^>\[]*+(?:\[[^\]]*+\])?[^>]*+>\s*+|<!--(?>.*?-->)\s*+)*+<([a-z][\w:.-]*)",
+    re.IGNORECASE | re.DOTALL,
 )
 _HTML_START = re.compile(_LEAD + r"<!doctype\s+html", re.IGNORECASE | re.DOTALL)
 _HTML_TAG = re.compile(

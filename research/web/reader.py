@@ -51,14 +51,18 @@ main()
 class Reader:
     """A pool of at most `workers` parser processes, started when first needed.
 
-    `timeout` is the seconds that a page may take in a parser, `memory` the bytes of address
-    space that a parser may hold. May be used from one event loop after another, though not
+    `timeout` is the seconds that a page may take in a parser, `processor` how many of them it
+    may compute (0.8 of the timeout if not given), `memory` the bytes of address space that a
+    parser may hold. May be used from one event loop after another, though not
     from two at once. Close it with `aclose()`, or use it in `async with`.
     """
 
-    def __init__(self, workers: int = 1, timeout: float = 10.0, memory: int = 1 << 30) -> None:
+    def __init__(
+        self, workers: int = 1, timeout: float = 10.0, memory: int = 1 << 30, processor: float | None = None
+    ) -> None:
         self._width = max(1, workers)
         self._timeout = timeout
+        self._processor = processor or timeout * _CPU_SHARE
         self._memory = memory
         self._idle: list[_Parser] = []
         self._ended: list[_Parser] = []  # killed, and not yet gone
@@ -79,7 +83,7 @@ class Reader:
 
         Raises: WebError where no parser could be started, or none had the time.
         """
-        header = {"url": url, "content_type": content_type, "status": status, "cpu": self._timeout * _CPU_SHARE}
+        header = {"url": url, "content_type": content_type, "status": status, "cpu": self._processor}
         async with self._slot():
             for last in (False, True):
                 try:
@@ -140,7 +144,7 @@ class Reader:
                 "Try again when the machine is less busy"
             ) from error
         except (OSError, EOFError) as error:
-            raise await parser.crash(self._timeout * _CPU_SHARE) from error
+            raise await parser.crash(self._processor) from error
         except ValidationError as error:
             raise _CrashError("the parser gave an answer that is no page", definite=True) from error
 
@@ -174,6 +178,7 @@ class _Parser:
         self._socket, theirs = socket.socketpair()
         self._ready = False
         package = str(Path(__file__).resolve().parent.parent)
+        theirs.setblocking(True)  # whatever socket.setdefaulttimeout() says
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-c", _BOOTSTRAP, package, str(memory)],

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, TypedDict
 
 from .charset import decode
-from .markup import drop_hidden, fewer_attributes, parse, visible_text
+from .markup import drop_hidden, fewer_attributes, parse, source, visible_text
 from .media import sniff
 from .metadata import host, page_metadata
 from .outcomes import Ending, Evidence, by_content, by_status
@@ -169,7 +169,7 @@ def _deep(html: str, url: str) -> Fields:
 def _main_text(tree: HtmlElement, html: str, url: str) -> str:
     text = tidy(_table_rows(_by_trafilatura(tree, url))) if _elements(html) <= _MOST_ELEMENTS else ""
     if len(text) < _TOO_LITTLE:
-        fallback = tidy(_table_rows(visible_text(html, furniture=False)))
+        fallback = tidy(_table_rows(visible_text(source(tree), furniture=False)))
         if len(fallback) >= _MUCH_MORE * len(text):
             return fallback
     return text
