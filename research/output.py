@@ -54,8 +54,9 @@ def on_one_line(text: str) -> str:
 
 # Markdown ---------------------------------------------------------------------------------
 
-# All that CommonMark, its table, strikethrough and autolink extensions and formulas read as markup.
-_MARKUP = re.compile(r"[\\`*_{}\[\]<>#|~$&!^@]|(?<=[A-Za-z]):(?=//)|(?<=\bwww)\.", re.IGNORECASE)
+_MARKUP = re.compile(r"[\\`*_{}\[\]<>#|~$&!^]")  # of CommonMark, tables, strikethrough and formulas
+# Addresses that some reader makes links of by itself, whatever is escaped in them: only code is left alone.
+_ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]{1,20}:/|www\.|mailto:)\S*|[^\s@]{1,64}@[^\s@]\S*", re.IGNORECASE)
 _LEADING = re.compile(r"([-+=:])|(\d{1,9})(?=[.)])")
 
 
@@ -70,7 +71,12 @@ def markdown(text: str) -> str:
 
 def markdown_within(text: str) -> str:
     """The same for text that begins no line; its spaces stay."""
-    return _MARKUP.sub(r"\\\g<0>", clean(text).replace("\n", " "))
+    plain = clean(text).replace("\n", " ")
+    made, place = [], 0
+    for address in _ADDRESS.finditer(plain):
+        made += [_MARKUP.sub(r"\\\g<0>", plain[place : address.start()]), markdown_span(address[0])]
+        place = address.end()
+    return "".join([*made, _MARKUP.sub(r"\\\g<0>", plain[place:])])
 
 
 def markdown_code(text: str) -> str:

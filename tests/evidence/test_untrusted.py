@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from research.evidence.quotes import locate
-from research.evidence.untrusted import clean, fence, neutralised
+from research.evidence.untrusted import fence, neutralised
 from research.records import Grade
 
 SECRET = b"\x01" * 32
@@ -76,35 +76,10 @@ def test_hidden_characters_are_gone() -> None:
     assert neutralised(f"a{smuggled}b\u202ec\u200bd\u00ade\ufe0ff\u3164g\x1bh\x00i\ud800") == "abcdefghi\ufffd"
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain é 東京\n\ttext", "plain é 東京\n\ttext"),
-        ("a\x1b[31mred\x1b]52;c;AAAA\x07", "a[31mred]52;c;AAAA"),
-        ("a\rb\r\nc\x08\x7f", "a\nb\nc"),
-        ("\x9b31m\u202eevil\u2066\u2069", "31mevil"),
-        ("a\u2028b\x85c", "a\nb\nc"),
-        ("می\u200cخواهم", "می\u200cخواهم"),
-        ("x\ud800y", "x\ufffdy"),
-    ],
-)
-def test_clean(text: str, shown: str) -> None:
-    assert clean(text) == shown
-
-
-@settings(max_examples=300, derandomize=True, deadline=None)
-@given(st.text(st.characters()))
-def test_no_control_character_is_displayed(text: str) -> None:
-    shown = clean(text)
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", shown)
-    assert clean(shown) == shown
-
-
 def test_time_is_linear() -> None:
     start = time.process_time()
     for unit in ("<", "[", "\u0301", "\x1b", "\n ", "\u202e"):
         fence(unit * 300_000, SECRET, "page")
-        clean(unit * 300_000)
     assert time.process_time() - start < 10
 
 
