@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .pipeline import Pipeline, Source, Stage
+from .pipeline import Pipeline, Stage
 
 if TYPE_CHECKING:
     from .llm.messages import Usage
@@ -99,6 +99,13 @@ def _listed(stage: Stage, inputs: Inputs) -> Amount:
     return Amount(Range(min(4, most), schema.get("maxItems", most)), Range(reply / 4, reply))
 
 
+def _answer(stage: Stage, inputs: Inputs) -> Amount:
+    """An answer with a quote beside each of its markers, which take two tokens of a reply at least."""
+    longest = stage.sampling.max_tokens if stage.sampling else 0
+    quote = inputs["facts"].tokens + Range(FENCE / 2, FENCE)
+    return Amount(ONE, Range(250 + 5 * quote.expected, longest + _times(longest / 2, quote.most)))
+
+
 def _param(name: str) -> Callable[[Stage], int]:
     return lambda stage: int(stage.params.model_dump()[name])
 
@@ -123,10 +130,11 @@ RULES: Mapping[str, Rule] = {
     ),
     "quote": Rule(lambda s, i: Amount(i["hits"].items.within(_keep(s)), HIT + SOURCE)),
     "synthesize": Rule(
-        lambda s, i: Amount(ONE, Range(250, s.sampling.max_tokens if s.sampling else 0)),
+        _answer,
         lambda s, i: _asked(i) + Amount(i["facts"].items.within(_most(s)), i["facts"].tokens).shown,
         250,
     ),
+    "verify": Rule(lambda s, i: i["answer"], lambda s, i: i["answer"].shown, 200),
     "prompt": Rule(
         _listed, lambda s, i: sum((one.shown for one in i.values()), NONE), 250, turns=1
     ),
@@ -163,10 +171,10 @@ def forecast(pipeline: Pipeline, question: str, terms: Terms) -> list[Row]:
     amounts = {"question": Amount(ONE, size), "as_of": Amount(ONE, Range(4, 8)), "web_date": Amount(ONE, Range(4, 8))}
     rows = []
     for stage in pipeline.stages.values():
-        inputs = {name: _taken(amounts, source) for name, source in stage.takes.items()}
+        inputs = {name: amounts[source.name] for name, source in stage.takes.items()}
         runs = ONE
         if stage.each is not None:
-            listed = _taken(amounts, stage.each)
+            listed = amounts[stage.each.name]
             runs, inputs[stage.item] = listed.items, Amount(ONE, listed.tokens)
         rule = RULES[stage.kind.name]
         one = rule.gives(stage, inputs)
@@ -175,10 +183,6 @@ def forecast(pipeline: Pipeline, question: str, terms: Terms) -> list[Row]:
         if stage.kind.model or stage.kind.web:
             rows.append(_row(stage, rule, inputs, _tried(stage, runs), terms))
     return rows
-
-
-def _taken(amounts: Mapping[str, Amount], source: Source) -> Amount:
-    return amounts[source.name]
 
 
 def _tried(stage: Stage, runs: Range) -> Range:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from . import ask, cache, index, pipelines, runs
+from . import ask, cache, doctor, index, models, pipelines, runs
 
 app = typer.Typer(
     name="research",
@@ -18,6 +18,8 @@ app.command("ask")(ask.ask)
 app.command("show")(runs.show)
 app.command("why")(runs.why)
 app.command("runs")(runs.runs)
+app.command("models")(models.models)
+app.command("doctor")(doctor.doctor)
 app.add_typer(pipelines.group, name="pipelines")
 app.add_typer(cache.group, name="cache")
 app.add_typer(index.group, name="index")

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..forecast import Range, Row
     from ..pipeline import Pipeline
-    from ..settings import Settings
     from ..tiers import Tiers
 
 UNBOUNDED = "unbounded"
 
 
-def tell(pipeline: Pipeline, question: str, tiers: Tiers, offline: bool, json: bool) -> None:
-    """Print it. Nothing is sent, and no key is needed."""
+def tell(pipeline: Pipeline, question: str, tiers: Tiers, recorded: bool, json: bool) -> None:
+    """Print it. `recorded`: no live web is asked. Nothing is sent, and no key is needed."""
     from ..forecast import Terms, forecast, total
 
     names = dict.fromkeys(stage.model for stage in pipeline.stages.values() if stage.model)
     models = {name: tiers.named(name) for name in names}
-    engines = fees(tiers, offline)
+    engines = fees(tiers, recorded)
     rows = forecast(pipeline, question, Terms(models, tiers.prices.price, tiers.thinking, engines))
     if json:
         import json as encoder
@@ -31,16 +30,14 @@ def tell(pipeline: Pipeline, question: str, tiers: Tiers, offline: bool, json: b
         print(line)
 
 
-def fees(tiers: Tiers, offline: bool) -> dict[str, int | None]:
-    """The engines that a search asks, each with its fee."""
-    settings: Settings = tiers.settings
-    if offline:
-        return {"sample web": 0}
-    if not settings.search:
-        return {"the web": 0}
-    if ":" in settings.search:
-        return {settings.search: 0}
-    return {name.strip(): tiers.prices.search_fee(name.strip()) for name in settings.search.split(",")}
+def fees(tiers: Tiers, recorded: bool) -> dict[str, int | None]:
+    """Whom a search asks, each with its fee."""
+    from ..webs import KEYLESS
+
+    if recorded:
+        return {"recorded pages": 0}
+    names = [name.strip() for name in (tiers.settings.search or KEYLESS).split(",") if name.strip()]
+    return {name: tiers.prices.search_fee(name) for name in names}
 
 
 def table(rows: list[Row], sums: dict[str, Any]) -> list[str]:
@@ -66,7 +63,8 @@ def table(rows: list[Row], sums: dict[str, Any]) -> list[str]:
     lines += [
         "",
         f"Expected {dollars(math.ceil(sums['usd']), unknown)} for {sums['calls'].expected:,.0f} model calls; "
-        f"at worst {worst} for {figure(sums['calls'].most)}. Nothing was sent or spent.",
+        f"at worst {worst} for {figure(sums['calls'].most)}. What the store holds already costs nothing.",
+        "Nothing was sent, and nothing spent.",
     ]
     if unknown:
         lines.append('A price is unknown: set it in the user\'s config, [prices."PROVIDER:MODEL"] input, output.')

@@ -68,7 +68,9 @@ class Prices:
             return False
 
     def search_fee(self, engine: str) -> int | None:
-        """Nano-dollars of one search, as the user's config tells; None for an engine with a key and no price."""
+        """Nano-dollars of one search ("brave", "brave@host"), as the user's config tells; None for an engine with a
+        key and no price."""
+        engine = engine.partition("@")[0]
         told = self._settings.engines.get(engine, {}).get("usd_per_search")
         if told is not None:
             return int((Decimal(str(told)) * NANO).to_integral_value(ROUND_CEILING))
