@@ -73,6 +73,7 @@ class Kind:
     refetchable: bool = False  # its results may be let go of when the store is full
     prompts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # further prompts, with their placeholders
     tool: Callable[[str, str], object] | None = None  # uses tools, and reads a tool's file (name, text) or raises
+    always: tuple[str, ...] = ()  # tools whose files come with any tool
     parts: Callable[[Any], Mapping[str, Any]] | None = None  # of its stage: the stages that its work calls on
     join: Callable[[Sequence[Any], Any], list[Any]] = _together
     dropped: Callable[[Any], str | None] | None = None

@@ -191,7 +191,7 @@ class _Reading:
         if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
             self.wrong(where, "tools", f"{kind.name} needs tools", 'Write tools = ["search", "fetch"]')
             return {}
-        files = {name: self.file(where, "tools", f"tools/{name}.toml") for name in names}
+        files = {name: self.file(where, "tools", f"tools/{name}.toml") for name in (*names, *kind.always)}
         for name, file in files.items():
             try:
                 kind.tool(name, "" if file is None else file.text)

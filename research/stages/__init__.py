@@ -1,7 +1,7 @@
 """The kinds of stages, one module each, in the order in which data passes through them."""
 
 from ..kinds import Kind
-from . import extract, fetch, plan, prompt, quote, rerank, screen, search, synthesize, verify
+from . import extract, fetch, investigate, plan, prompt, quote, rerank, screen, search, synthesize, verify
 
 KINDS: dict[str, Kind] = {
     "plan": plan.KIND,
@@ -13,5 +13,6 @@ KINDS: dict[str, Kind] = {
     "quote": quote.KIND,
     "synthesize": synthesize.KIND,
     "verify": verify.KIND,
+    "investigate": investigate.KIND,
     "prompt": prompt.KIND,
 }

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...errors import BadRequestError
-from ..messages import Account, Attempt, Completion, Request, Unpaid, Usage
+from ..messages import Account, Attempt, Completion, Finish, Request, ToolCall, Unpaid, Usage
 from .extraction import extract
+from .investigation import compact, investigate
 from .planning import plan
 from .question import read
 from .ranking import rerank, screen
@@ -47,18 +48,20 @@ class ExtractiveModel:
                 "--cheap or --capable PROVIDER:MODEL"
             )
         try:
-            text = answer(request)
+            said = answer(request)
         except KeyError as error:
             raise BadRequestError(
                 f"the built-in extractive model was asked to {request.purpose} without {error}. "
                 "Add it to the stage's `takes`"
             ) from error
-        output = _tokens(text)
+        text, calls = said if isinstance(said, tuple) else (said, ())
+        output = _tokens(text, *(call.arguments for call in calls))
         usage = Usage(input=_tokens(request.system, *(message.text for message in request.messages)), output=output)
         (account or Unpaid()).reserve(usage)(Attempt(usage, seconds=time.monotonic() - began))
         if on_text is not None:
             on_text(text)
-        return Completion(text, "stop" if output <= request.max_tokens else "length", usage, self.name)
+        finish: Finish = "length" if output > request.max_tokens else "tool_calls" if calls else "stop"
+        return Completion(text, finish, usage, self.name, calls)
 
 
 def _tokens(*texts: str) -> int:
@@ -93,10 +96,12 @@ def _synthesize(request: Request) -> str:
     return _json(by_source(given["question"], given["facts"], list(request.schema.get("properties", {}))))
 
 
-_ANSWERS: Mapping[str, Callable[[Request], str]] = {
+_ANSWERS: Mapping[str, Callable[[Request], str | tuple[str, tuple[ToolCall, ...]]]] = {
     "plan": _plan,
     "rerank": _rerank,
     "screen": _screen,
     "extract": _extract,
     "synthesize": _synthesize,
+    "investigate": lambda request: investigate(request.given),
+    "compact": lambda request: compact(request.given),
 }

@@ -1,0 +1,97 @@
+"""question → answer, by a model in a loop that decides itself when to search, what to read and when to stop.
+
+    wording    what the model is told, from files
+    turns      one turn, kept for good
+    sources    every address under one number
+    tools      calls checked, allowed, done
+    actions    replies as calls: natively, or as structured actions
+    history    the conversation, kept in bounds
+    loop       the loop itself
+    locating   which passage of a page bears a sentence out
+    answering  the final text as an answer with citations
+
+Its searches and pages have the very keys of the stages `search` and `fetch`, so that
+pipelines and loops share them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from pydantic import Field
+
+from ...kinds import Kind, Params, Sampling
+from ...pipeline import Stage
+from ...records import Answer, Question
+from .. import fetch, search
+from ..job import Job
+from . import wording
+from .turns import COMPACT, TURN
+
+
+class InvestigateParams(Params):
+    steps: int = Field(12, ge=1, le=100)  # replies of the model, before a last one without tools
+    searches: int = Field(12, ge=1, le=200)
+    pages: int = Field(12, ge=1, le=200)
+    at_once: int = Field(6, ge=1, le=50)  # calls of one reply
+    top: int = Field(10, ge=1, le=50)  # results of each search
+    share: int = Field(8_000, ge=500, le=1_000_000)  # characters of a page that one result shows
+    window: int = Field(60_000, ge=2_000)  # tokens of history, beyond which its older part is shortened
+    keep: int = Field(3, ge=1, le=50)  # exchanges that are not shortened then
+    tools_as: Literal["native", "schema"] = "native"  # schema: structured actions, for models without tool calls
+
+
+async def investigate(job: Job, question: Question, as_of: str = "", web_date: str = "") -> Answer:
+    from ...llm.messages import Message
+    from .actions import listed, way
+    from .answering import answered
+    from .history import History
+    from .loop import Limits, Loop
+    from .sources import Sources
+    from .tools import Caps, Toolbox
+
+    params, sources = job.params(InvestigateParams), Sources.of(question.text)
+    words = {name: wording.read(name, file.text) for name, file in job.tools.items()}
+    caps = Caps(params.searches, params.pages, params.at_once, params.share)
+    tools = Toolbox(job, question.text, web_date, words, caps, sources)
+    actions = job.further["actions"].fill({"tools": listed(tools)})[1]
+    talking = way(params.tools_as, tools, actions)
+    assert job.prompt is not None
+    system, text = job.prompt.fill({"question": question.text, "as_of": as_of, "steps": str(params.steps)})
+    history = History(talking.system(system), Message("user", text))
+    limits = Limits(params.steps, params.window, params.keep)
+    outcome = await Loop(job, question.text, as_of, tools, talking, limits, history).run()
+    return answered(job, question.text, as_of, sources, outcome)
+
+
+def parts(stage: Stage) -> dict[str, Stage]:
+    """What the loop calls on. A search and a page of it are those of any pipeline."""
+    assert isinstance(stage.params, InvestigateParams)
+    bare = replace(stage, takes={}, prompt=None, prompts={}, tools={}, params=Params(), model="", sampling=None)
+    shortening = replace(bare, kind=COMPACT, model="cheap", prompt=stage.prompts["compact"])
+    return {
+        "turn": replace(bare, kind=TURN, model=stage.model, sampling=stage.sampling),
+        "compact": replace(shortening, sampling=Sampling(max_tokens=COMPACT.max_tokens)),
+        "search": replace(bare, kind=search.KIND, params=search.SearchParams(top=stage.params.top)),
+        "fetch": replace(bare, kind=fetch.KIND),
+    }
+
+
+KIND = Kind(
+    name="investigate",
+    version=1,
+    run=investigate,
+    gives=Answer,
+    takes={"question": Question},
+    optional={"as_of": str, "web_date": str},
+    unprompted=frozenset({"web_date"}),
+    prompted=frozenset({"steps"}),
+    prompts={"compact": frozenset({"question", "turns"}), "actions": frozenset({"tools"})},
+    params=InvestigateParams,
+    model=True,
+    max_tokens=2000,
+    tool=wording.read,
+    always=wording.ALWAYS,
+    parts=parts,
+)

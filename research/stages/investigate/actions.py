@@ -1,0 +1,125 @@
+"""How a model's replies are read as calls, and how results go back: natively, or as structured actions.
+
+Small models that fail with tool calls succeed with one object, `{action, input}`, by
+schema. Both ways give the same calls to the same loop.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...errors import MalformedError
+from .tools import Result, Toolbox
+from .turns import Called, Turn
+from .wording import ARGUMENTS
+
+if TYPE_CHECKING:
+    from ...llm.messages import Message
+
+ANSWER = "answer"
+
+
+@dataclass(frozen=True)
+class Read:
+    """A turn as the loop sees it: calls to make, or the final text, or what is wrong."""
+
+    calls: tuple[Called, ...] = ()
+    text: str = ""
+    wrong: str = ""
+
+
+class Native:
+    """Tool calls as the provider has them."""
+
+    def __init__(self, tools: Toolbox, prompt: str) -> None:
+        self.tools = tools
+
+    def system(self, text: str) -> str:
+        return text
+
+    def asking(self, last: bool) -> dict[str, Any]:
+        """What a request says of the tools; the last one of a loop may call none."""
+        return {"tools": self.tools.offered, "tool_choice": "none" if last else "auto"}
+
+    def read(self, turn: Turn) -> Read:
+        return Read(turn.calls, turn.text) if turn.calls or turn.text.strip() else Read(wrong=self._empty())
+
+    def _empty(self) -> str:
+        return self.tools.words["loop"].say("empty")
+
+    def told(self, results: Sequence[Result], words: Sequence[str]) -> tuple[Message, ...]:
+        """What goes back: a result for each call, then the program's own words."""
+        from ...llm.messages import Message
+
+        answers = [Message("tool", one.text, call_id=one.call.id, failed=one.failed) for one in results]
+        return (*answers, Message("user", "\n\n".join(words))) if words else tuple(answers)
+
+
+class Structured:
+    """One action a turn, as a JSON object."""
+
+    def __init__(self, tools: Toolbox, prompt: str) -> None:
+        self.tools = tools
+        self.prompt = prompt
+        self._count = 0
+
+    def system(self, text: str) -> str:
+        return f"{text}\n\n{self.prompt}"
+
+    def asking(self, last: bool) -> dict[str, Any]:
+        return {"schema": self.schema(last), "tool_choice": "none" if last else "auto"}
+
+    def schema(self, last: bool = False) -> dict[str, Any]:
+        names = [ANSWER] if last else [*self.tools.names, ANSWER]
+        properties = {"action": {"type": "string", "enum": names}, "input": {"type": "string"}}
+        return {
+            "type": "object", "properties": properties, "required": ["action", "input"], "additionalProperties": False,
+        }  # fmt: skip
+
+    def read(self, turn: Turn) -> Read:
+        from ...llm.structured import parse_json
+
+        try:
+            action = parse_json(turn.text, self.schema())
+        except MalformedError as error:
+            return Read(wrong=self.tools.words["loop"].say("action", reason=str(error)))
+        if action["action"] == ANSWER:
+            text = action["input"].strip()
+            return Read(text=text) if text else Read(wrong=self.tools.words["loop"].say("empty"))
+        self._count += 1
+        arguments = json.dumps(self._arguments(action["action"], action["input"]), ensure_ascii=False)
+        return Read((Called(id=f"action_{self._count}", name=action["action"], arguments=arguments),))
+
+    def _arguments(self, name: str, text: str) -> dict[str, Any]:
+        """The one input as the tool's arguments: `fetch` takes a source's number too, `read` a handle and a place."""
+        if name == "fetch" and (number := re.fullmatch(r"\W*(?:source\W*)?(\d{1,4})\W*", text, re.IGNORECASE)):
+            source = self.tools.sources.numbered(int(number[1]))
+            return {"url": text if source is None else source.url}
+        if name == "read":
+            found = re.search(r"(?P<handle>p\d+)\D*(?P<offset>[\d,]*)", text)
+            offset = int(found["offset"].replace(",", "") or 0) if found else 0
+            return {"handle": found["handle"] if found else text, "offset": offset}
+        return dict.fromkeys(ARGUMENTS[name], text)
+
+    def told(self, results: Sequence[Result], words: Sequence[str]) -> tuple[Message, ...]:
+        """One message: templates of small models want user and assistant to alternate."""
+        from ...llm.messages import Message
+
+        texts = [*(one.text for one in results), *words]
+        return (Message("user", "\n\n".join(texts)),) if texts else ()
+
+
+Way = Native | Structured
+
+
+def way(name: str, tools: Toolbox, prompt: str) -> Way:
+    return Structured(tools, prompt) if name == "schema" else Native(tools, prompt)
+
+
+def listed(tools: Toolbox) -> str:
+    """The tools as a prompt lists them, for models that work by actions."""
+    return "\n".join(f"- {name}: {tools.words[name].action}" for name in tools.names)
