@@ -57,7 +57,7 @@ def on_one_line(text: str) -> str:
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>#|~$&!^]")  # of CommonMark, tables, strikethrough and formulas
 # Addresses that some reader makes links of by itself, whatever is escaped in them: only code is left alone.
 _ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]{1,20}:/|www\.|mailto:)\S*|[^\s@]{1,64}@[^\s@]\S*", re.IGNORECASE)
-_LEADING = re.compile(r"([-+=:])|(\d{1,9})(?=[.)])")
+_LEADING = re.compile(r"([-+=:])|(\d{1,9})(?=[.)](?:\s|$))")
 
 
 def markdown(text: str) -> str:

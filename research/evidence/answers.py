@@ -52,9 +52,9 @@ def finished(draft: Draft, cited: Cited, asked: Asked, notes: Sequence[str] = ()
 def _counted(draft: Draft, cited: Cited, asked: Asked, latest: str) -> list[str]:
     notes = []
     if cited.removed_markers:
-        notes.append(f"{_times(cited.removed_markers, 'citation')} of sources that are not there left out.")
+        notes.append(_left_out(cited.removed_markers, "citation", "of sources that are not there"))
     if draft.withheld:
-        notes.append(f"{_times(draft.withheld, 'sentence')} that repeated the program's instructions left out.")
+        notes.append(_left_out(draft.withheld, "sentence", "that repeated the program's instructions"))
     if not cited.citations and not draft.refused and cited.text.strip():
         notes.append("No sentence of this answer cites a source.")
     used = {citation.fact.url: citation.fact for citation in cited.citations}
@@ -67,8 +67,8 @@ def _counted(draft: Draft, cited: Cited, asked: Asked, latest: str) -> list[str]
     return notes
 
 
-def _times(count: int, what: str) -> str:
-    return f"1 {what} was" if count == 1 else f"{count} {what}s were"
+def _left_out(count: int, what: str, which: str) -> str:
+    return f"1 {what} {which} was left out." if count == 1 else f"{count} {what}s {which} were left out."
 
 
 def _named(page: Fact | Reference) -> str:
