@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from research.app import App, Asked, Dates
-from research.llm.messages import Request
+from research.llm.messages import Completion, Request, ToolCall, Usage
 from research.llm.scripted import ScriptedModel
 from research.loading import load
 from research.pipeline import Pipeline
@@ -36,7 +37,9 @@ class SmallWeb:
         self.calls["search"] += 1
         word = re.sub(r"\W", "", query.lower())
         return [
-            Hit(url=f"https://{word}.example/{n}", title=f"{query} {n}", snippet=f"{query}: it is {n}61 m tall.", rank=n)
+            Hit(
+                url=f"https://{word}.example/{n}", title=f"{query} {n}", snippet=f"{query}: it is {n}61 m tall.", rank=n
+            )
             for n in (1, 2, 3)
         ]
 
@@ -51,6 +54,8 @@ class SmallWeb:
 def reply(request: Request) -> Any:
     """What a good model would say, from what filled the prompt."""
     given = request.given
+    if request.purpose == "investigate":
+        return investigated(given)
     if request.purpose == "plan":
         return {"needs_search": True, "queries": ["ulm tower", "ulm minster height"], "reason": "a figure"}
     if request.purpose == "rerank":
@@ -64,6 +69,26 @@ def reply(request: Request) -> Any:
         said = {name: f"The tower is {name[-1]}61 metres tall." for name in request.schema["properties"]}
         return {**said, "missing": ""}
     return f"The tower of Ulm is 161 metres tall [1]. Others say so [{len(given['facts'])}]."
+
+
+def investigated(given: Mapping[str, Any]) -> Any:
+    """A loop of three turns: two searches at once, the pages ranked 1 to 3 of the first at once, the answer."""
+    if not given["searches"]:
+        return calls(*(("search", {"query": query}) for query in ("ulm tower", "ulm minster height")))
+    first = [source for source in given["sources"] if source["id"] in given["searches"][0]["numbers"]]
+    if not any(source["tried"] for source in first):
+        return calls(*(("fetch", {"url": source["url"]}) for source in first))
+    read = [source["id"] for source in first if "page" in source]
+    return f"The tower of Ulm is 161 metres tall [{read[0]}]. Others say so [{read[-1]}]."
+
+
+def calls(*wishes: tuple[str, Any], text: str = "") -> Completion:
+    """A turn that calls tools; arguments that are no dict are sent as they are."""
+    made = tuple(
+        ToolCall(f"call_{place}", name, arguments if isinstance(arguments, str) else json.dumps(arguments))
+        for place, (name, arguments) in enumerate(wishes)
+    )
+    return Completion(text, "tool_calls", Usage(input=100, output=10), "scripted", made)
 
 
 @dataclass
@@ -93,7 +118,7 @@ class Laboratory:
 
 def copied(folder: Path, name: str, **replaced: tuple[str, str]) -> Pipeline:
     """A shipped pipeline, read from a copy in which `file_md=(old, new)` has been changed."""
-    for file in [PIPELINES / f"{name}.toml", *PIPELINES.glob("prompts/*.md")]:
+    for file in [PIPELINES / f"{name}.toml", *PIPELINES.glob("prompts/*.md"), *PIPELINES.glob("tools/*.toml")]:
         text = file.read_text(encoding="utf-8")
         old, new = replaced.get(file.name.replace(".", "_").replace("-", "_"), ("", ""))
         assert old in text, f"{file.name} has no {old!r}"

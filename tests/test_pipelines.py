@@ -11,6 +11,7 @@ from research.records import Ending
 from research.why import reasons
 from tests.shipped import NAMES, Laboratory, copied
 
+STAGED = [name for name in NAMES if name != "tool-use"]  # whose stages are plan, search, …, synthesize
 PROMPTED = [
     (name, stage)
     for name in NAMES
@@ -24,7 +25,7 @@ def laboratory(tmp_path: Path) -> Laboratory:
 
 
 def test_the_shipped_pipelines() -> None:
-    assert NAMES == ["fixed", "small", "snippets", "top-n"]
+    assert NAMES == ["fixed", "small", "snippets", "tool-use", "top-n"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -77,7 +78,7 @@ async def test_policy_changes_no_key(laboratory: Laboratory, tmp_path: Path, nam
 
 
 @pytest.mark.parametrize(
-    ("name", "stage"), [(name, stage) for name in NAMES for stage in ("plan", "search", "synthesize")]
+    ("name", "stage"), [(name, stage) for name in STAGED for stage in ("plan", "search", "synthesize")]
 )
 async def test_a_stage_can_be_made_anew(laboratory: Laboratory, tmp_path: Path, name: str, stage: str) -> None:
     pipeline = copied(tmp_path, name)
@@ -115,7 +116,40 @@ async def test_everything_anew(laboratory: Laboratory, tmp_path: Path) -> None:
     assert laboratory.calls == calls
 
 
-@pytest.mark.parametrize("name", NAMES)
+async def test_a_loop_made_anew_makes_its_turns_searches_and_pages(laboratory: Laboratory, tmp_path: Path) -> None:
+    pipeline = copied(tmp_path, "tool-use")
+    first = await laboratory.ask(pipeline)
+    calls = laboratory.calls
+    assert calls == {"investigate": 3, "search": 2, "fetch": 3}
+    again = await laboratory.ask(pipeline, fresh={"investigate"})
+    assert laboratory.calls == calls
+    assert again.answer == first.answer
+
+
+async def test_what_shapes_a_loop_is_in_its_keys(laboratory: Laboratory, tmp_path: Path) -> None:
+    pipeline = copied(tmp_path / "one", "tool-use")
+    await laboratory.ask(pipeline)
+    turns = {"investigate": 3}
+    await laboratory.ask(pipeline, sample=1)
+    assert laboratory.calls == turns, "another sample is another reply, over the same web"
+    for number, change in enumerate(
+        (
+            {"tool_use_toml": ("steps = 12", "steps = 11")},
+            {"tool_use_toml": ("steps = 12", "steps = 12\ntemperature = 0.5")},
+            {"search_toml": ("Search the web.", "Look things up.")},
+        )
+    ):
+        await laboratory.ask(copied(tmp_path / str(number), "tool-use", **change))
+        assert laboratory.calls == turns
+    laboratory.capable.name = "scripted:other"
+    await laboratory.ask(pipeline)
+    assert laboratory.calls == turns
+    laboratory.web.source = "another"
+    await laboratory.ask(pipeline)
+    assert laboratory.calls == {"search": 2, "fetch": 3}, "another web that says the same leaves the turns as they are"
+
+
+@pytest.mark.parametrize("name", STAGED)
 async def test_what_shapes_an_output_is_in_its_key(laboratory: Laboratory, tmp_path: Path, name: str) -> None:
     pipeline = copied(tmp_path / "one", name)
     await laboratory.ask(pipeline)
@@ -143,6 +177,8 @@ async def test_pipelines_share_what_they_have_in_common(laboratory: Laboratory, 
     assert laboratory.calls == {"synthesize": 1}
     await laboratory.ask(copied(tmp_path, "top-n"))
     assert laboratory.calls["plan"] == laboratory.calls["search"] == 0
+    await laboratory.ask(copied(tmp_path, "tool-use"))
+    assert laboratory.calls == {"investigate": 3}, "no page is fetched twice, and no search made twice"
 
 
 async def test_no_search_needed(laboratory: Laboratory, tmp_path: Path) -> None:
