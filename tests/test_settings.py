@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import pytest
 
 from research.errors import UsageError
 from research.settings import ENGINES, KEYS, TABLES, Settings, engine_names, user_config
-
-Write = Callable[[str], Path]
+from tests.conftest import ROOT
 
 
 @pytest.fixture
@@ -191,3 +189,31 @@ def test_the_tables_agree_with_what_they_speak_of() -> None:
         assert engine(name, {base: "https://there.example"}).base == "https://there.example", name
         assert "not set" not in engine(name, {base: "https://there.example", key: "k"}).disabled
     assert {field.name for field in fields(Settings)} == {*KEYS, *TABLES, "origins"}
+
+
+def test_the_document_tells_every_key_and_its_example_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from research.llm.prices import Prices
+    from research.llm.providers import PROVIDERS, endpoint
+
+    document = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    user(document.partition("```ini\n")[2].partition("```")[0])
+    settings = Settings.read()
+    mine = endpoint(settings.cheap, settings, {"MY_LLM_KEY": "k"})
+    assert (mine.base_url, mine.dialect.structured, mine.limits.at_once, mine.key) == (
+        "https://llm.example.org/v1",
+        "object",
+        8,
+        "k",
+    )
+    assert endpoint("openai:x", settings, {"OPENAI_KEY_OF_WORK": "w"}).key == "w"
+    assert Prices(settings, {}).search_fee("brave") == 5_000_000
+    for key, row in KEYS.items():
+        line = next(line for line in document.splitlines() if line.startswith("|") and f"`{key}`" in line)
+        assert line.endswith("| yes |" if row.anywhere else "| no |"), key
+    for table in TABLES:
+        for key in TABLES[table]:
+            assert f"\n{key} = " in document, f"{table}: {key}"
+    for name, provider in PROVIDERS.items():
+        line = next(line for line in document.splitlines() if line.startswith(f"| `{name}` |"))
+        for variable in (*provider.key_variables, provider.url_variable):
+            assert f"`{variable}`" in line, name
