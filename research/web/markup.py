@@ -35,8 +35,9 @@ _HIDING_STYLE = re.compile(
 _HIDING_CLASS = re.compile(r"(?:^|\s)(?:hidden|is-hidden|d-none|invisible|visually-hidden)(?:\s|$)")
 _CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SIMPLE_SELECTOR = re.compile(r"\A([.#])([\w-]+)\Z")
+_NO_WORD = re.compile(r"\W+")
 _MOST_SPARED = 20  # hidden elements, each within the other, that may hold most of a page
-_ARTICLE = 1_000  # characters: with less, a hidden element is no article
+_ARTICLE = 1_000  # letters: with less, a hidden element is no article
 _MOST_CSS = 200_000  # characters of a page's own style sheets that are read
 
 _BLOCKS = frozenset(
@@ -101,14 +102,14 @@ def drop_hidden(tree: HtmlElement) -> None:
 
 
 def _text_size(element: HtmlElement) -> int:
-    """Characters of text in `element` that are no script's or style sheet's."""
-    size = 0
+    """Letters and digits in `element` that are no script's or style sheet's."""
+    parts = []
     for node in element.iter():
         if node.tag not in ("script", "style"):
-            size += len((node.text or "").strip())
+            parts.append(node.text or "")
         if node is not element:
-            size += len((node.tail or "").strip())
-    return size
+            parts.append(node.tail or "")
+    return len(_NO_WORD.sub("", "".join(parts)))
 
 
 def _hides(element: HtmlElement, classes: frozenset[str], ids: frozenset[str]) -> bool:
