@@ -83,7 +83,7 @@ class Calls:
         if part.stage.kind.web and not self.anew and (failed := self.store.find(place)) is not None:
             raise WebError(failed.data.decode())
         try:
-            return await self._taken(part, given, needs)
+            return await self._taken(name, given, needs)
         except ResearchError as error:
             if isinstance(error, NotRecordedError):
                 self.lacking = True
@@ -95,16 +95,16 @@ class Calls:
         """A line of the journal about how the work goes on."""
         self.journal.write("step", stage=self.step.stage.name, **what)
 
-    async def _taken(self, part: Step, given: Mapping[str, Artifact], needs: Sequence[str]) -> Done:
+    async def _taken(self, name: str, given: Mapping[str, Artifact], needs: Sequence[str]) -> Done:
         self._count += 1
         self._since = time.monotonic() if not self._running else self._since
         self._running += 1
         try:
-            artifact, receipt = await self.take(part, given, self._count)
+            artifact, receipt = await self.take(self.step.parts[name], given, self._count)
         finally:
             self._running -= 1
             if not self._running:
                 self.busy += time.monotonic() - self._since
         [key] = artifact.needs
-        self.receipt.nested[key] = {"key": key, "needs": sorted(needs), "receipt": receipt}
+        self.receipt.nested[key] = {"work": name, "key": key, "needs": sorted(needs), "receipt": receipt}
         return Done(artifact.value, key, receipt)

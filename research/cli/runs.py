@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,14 +35,21 @@ def show(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Print a run's answer, what it rests on, or any of its intermediate artifacts."""
+    """Print a run's answer, what it rests on, or any of its intermediate artifacts; of a loop, its steps too."""
     from ..errors import UsageError
+    from .steps import steps
 
-    opened = _runs().open(run)
+    runs = _runs()
+    opened = runs.open(run)
     if stage is not None:
         _show_stage(opened, stage, json)
         return
     answer = opened.answer()
+    taken = [] if evidence else steps(opened, runs)
+    if taken:
+        _show_steps(taken, None if answer is None or not json else answer.model_dump(mode="json"), json)
+        if json:
+            return
     if answer is None:
         raise UsageError(f"run {opened.id} came to no answer; `research why {opened.id}` tells how far it got")
     if json:
@@ -58,6 +65,24 @@ def show(
     from ..rendering import plain
 
     sys.stdout.write(plain(answer))
+
+
+def _show_steps(taken: list[dict[str, Any]], answer: dict[str, Any] | None, json: bool) -> None:
+    """How a loop went; as JSON the whole of it, beside the answer."""
+    from ..output import as_json
+    from ..settings import Settings
+    from ..store import Store
+    from . import steps
+
+    taken = steps.redacted(taken)
+    if not json:
+        print("\n".join(steps.told(taken)), end="\n\n")
+        return
+    store = Store(Settings.read().store)
+    try:
+        print(as_json({**(answer or {}), "steps": steps.redacted(steps.whole(taken, store))}))
+    finally:
+        store.close()
 
 
 def _show_stage(run: Run, stage: str, json: bool) -> None:
