@@ -25,6 +25,7 @@ from .stages import KINDS
 from .stages.job import Job
 from .steps import Calls, Step
 from .store import Store, digest, key_of
+from .tally import tally
 from .web.base import is_live
 
 if TYPE_CHECKING:
@@ -259,4 +260,5 @@ def as_json(asked: Asked) -> dict[str, Any]:
         "citation_precision": citation_precision(asked.answer),
         "paid": vars(paid(asked.lines)),
         "as_if_cold": vars(as_if_cold(asked.lines)),
+        "outcomes": vars(tally(asked.lines, asked.answer)),
     }

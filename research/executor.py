@@ -166,7 +166,7 @@ class Executor:
         }  # fmt: skip
         key = key_of(parts)
         found = None if stage.name in self.fresh else self.store.find(key)
-        earlier = None if found is None else Selection.parse(found.data)
+        earlier = None if found is None else Selection.parse(found.data, found.receipt)
 
         async def attempt(rank: int) -> Artifact:
             artifact = await self.reuse(step, {**inputs, stage.item: items[rank]}, flow, rank)
@@ -180,9 +180,10 @@ class Executor:
             self.journal.write("dropped", stage=stage.name, item=rank, reason=reason)
 
         selection = await best(len(items), stage.want, attempt, dropped, stage.policy.patience, earlier)
-        self.journal.write("selected", stage=stage.name, chosen=sorted(selection.chosen), of=len(items))
+        told = {"chosen": sorted(selection.chosen), "of": len(items), **selection.receipt()}
+        self.journal.write("selected", stage=stage.name, **told)
         if selection.chosen and selection != earlier:
-            self.store.put(key, selection.data(), {})
+            self.store.put(key, selection.data(), selection.receipt())
 
     async def _prefetch(self, step: Step, flow: Flow) -> None:
         """Work ahead on likely items, while what decides about them is still being made."""

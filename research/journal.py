@@ -9,7 +9,7 @@ Every line has `event` and `at` (seconds since the run began, by the monotonic c
                (both, for a part of other work: within, that work's key)
     step       stage, …                            how work that is made of parts went on
     dropped    stage, item, reason                 left out, and why
-    selected   stage, chosen, of                   the ranks that were taken, of how many
+    selected   stage, chosen, of, left             the ranks that were taken, of how many; why others were not
     in_vain    stage, receipt or count             paid for or fetched, and of no use
     notice     text
     ended      ending or error, paid, as_if_cold

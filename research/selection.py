@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from .errors import ResearchError
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The ranks (from 0) that were chosen. Stored, so that a warm run takes the same."""
+    """The ranks (from 0) that were chosen. Stored, so that a warm run takes the same.
+
+    `left` tells why others, that were tried, were left out. That is for those who read the journal: it goes
+    into the receipt.
+    """
 
     chosen: frozenset[int]
+    left: Mapping[int, str] = field(default_factory=dict, compare=False)
 
     def data(self) -> bytes:
         return json.dumps(sorted(self.chosen)).encode()
 
+    def receipt(self) -> dict[str, Any]:
+        return {"left": {str(rank): reason for rank, reason in sorted(self.left.items())}} if self.left else {}
+
     @classmethod
-    def parse(cls, data: bytes) -> Selection:
-        return cls(frozenset(json.loads(data)))
+    def parse(cls, data: bytes, receipt: Mapping[str, Any]) -> Selection:
+        left = {int(rank): reason for rank, reason in receipt.get("left", {}).items()}
+        return cls(frozenset(json.loads(data)), left)
 
 
 async def best(
@@ -47,6 +57,7 @@ async def best(
     running: dict[asyncio.Task[object], int] = {}
     chosen: set[int] = set()
     failures: list[ResearchError] = []
+    left = dict(earlier.left) if earlier is not None else {}
     clock = asyncio.get_running_loop().time
     until = None if patience is None else clock() + patience
     try:
@@ -57,24 +68,26 @@ async def best(
                 running[asyncio.ensure_future(attempt(rank))] = rank
             if late:
                 break
-            left = None if until is None or not chosen else max(0.0, until - clock())
-            done, _ = await asyncio.wait(running, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            wait = None if until is None or not chosen else max(0.0, until - clock())
+            done, _ = await asyncio.wait(running, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
             ended = sorted(((running.pop(task), task.exception()) for task in done), key=lambda pair: pair[0])
             for rank, error in ended:
                 if error is None:
                     chosen.add(rank)
                 elif isinstance(error, ResearchError) and error.of_item:
                     failures.append(error)
+                    left[rank] = str(error)
                     dropped(rank, str(error))
                 else:
                     raise error
         for rank in sorted(running.values()):
-            dropped(rank, f"timed out: not there after {patience:g} s, when others were")
+            left[rank] = f"timed out: not there after {patience:g} s, when others were"
+            dropped(rank, left[rank])
     finally:
         await _cancelled(running)
     if failures and not chosen and all(failure.passing for failure in failures):
         raise failures[0]
-    return Selection(frozenset(chosen))
+    return Selection(frozenset(chosen), left)
 
 
 async def _cancelled(running: dict[asyncio.Task[object], int]) -> None:

@@ -45,34 +45,43 @@ class Tally:
 def tally(lines: Iterable[Mapping[str, Any]], answer: Answer | None = None) -> Tally:
     """The count over a journal's lines."""
     lines = list(lines)
-    work = [line for line in lines if line["event"] in ("made", "reused")]
-    fetching = {line["stage"] for line in work if _kind(line) == "fetch"}
-    chosen = [line for line in lines if line["event"] == "selected" and line["stage"] in fetching]
-    outcomes = {
-        (line["stage"], line["item"]): line["receipt"].get("outcome", "")
-        for line in work
-        if line["stage"] in fetching and line["item"] is not None
-    }
-    read = [outcomes.get((line["stage"], item), "") for line in chosen for item in line["chosen"]]
-    lost = Counter(_label(line) for line in lines if line["event"] == "dropped" and line["stage"] in fetching)
+    stages = [_Stage(lines, name) for name in dict.fromkeys(line["stage"] for line in lines if _kind(line) == "fetch")]
     cited = {citation.fact.url: citation.fact.grade for citation in (answer.citations if answer else ())}
-    notes = [note for line in work if _kind(line) == "search" for note in line["receipt"].get("notes", ())]
+    notes = [note for line in lines if _kind(line) == "search" for note in line["receipt"].get("notes", ())]
     return Tally(
-        found=sum(line["of"] for line in chosen),
-        read=len(read),
-        pdf=sum(outcome.endswith(PDF) for outcome in read),
-        lost=dict(lost),
+        found=sum(stage.of for stage in stages),
+        read=sum(len(stage.read) for stage in stages),
+        pdf=sum(outcome.endswith(PDF) for stage in stages for outcome in stage.read),
+        lost=dict(sum((Counter(map(_label, stage.left)) for stage in stages), Counter())),
         cited=len(cited),
         snippets=sum(grade is Grade.SNIPPET for grade in cited.values()),
         skipped=tuple(dict.fromkeys(note for note in notes if note.startswith("skipped "))),
     )
 
 
+class _Stage:
+    """One stage that fetches: how many it was to read, the outcomes of those it gave, and why it left others out."""
+
+    def __init__(self, lines: Iterable[Mapping[str, Any]], name: str) -> None:
+        own = [line for line in lines if line.get("stage") == name and line.get("item", 0) is not None]
+        outcomes = {line["item"]: line["receipt"].get("outcome", "") for line in own if _kind(line)}
+        dropped = {line["item"]: line["reason"] for line in own if line["event"] == "dropped"}
+        selected = next((line for line in own if line["event"] == "selected"), None)
+        if selected is None:
+            chosen: Iterable[int] = [item for item in outcomes if item not in dropped]
+            self.of, self.left = len({*outcomes, *dropped}), [*dropped.values()]
+        else:
+            chosen = selected["chosen"]
+            self.of, self.left = selected["of"], [*selected.get("left", {}).values()]
+        self.read: list[str] = [outcomes.get(item, "") for item in chosen]
+
+
 def _kind(line: Mapping[str, Any]) -> str:
+    """The kind of the stage whose work a line tells of; "" for other lines."""
     return str(line.get("parts", {}).get("kind", "")).partition(" ")[0]
 
 
-def _label(line: Mapping[str, Any]) -> str:
+def _label(reason: str) -> str:
     """What a reason begins with, where that is a label."""
-    label = str(line["reason"]).partition(":")[0]
+    label = reason.partition(":")[0]
     return label if label in _LABELS else "not read"
