@@ -5,8 +5,11 @@ and whose premise holds, over a local index of its articles: plan, search, reran
 four pages narrowed, extract, synthesize. *Gate*: the share of answerable and of
 unanswerable questions that are answered, with the passages that come with them. *Sample
 web*: the same end to end over the bundled pages. The order of the hits on rank-noveleval
-stands beside the engine's own. The model has seen none of it; its few thresholds were
-chosen on the gate's sets.
+stands beside the engine's own.
+
+Its thresholds were chosen on these same questions, so that all figures but one are of
+development: nothing was ever chosen by qa-hotpotqa (with its gold passages, and with the
+others alone), whose questions take two passages to answer.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.data import data
 from research.llm.extractive import ExtractiveModel
@@ -35,10 +38,11 @@ from research.web.reading import read_page
 from research.web.urls import canonical
 
 Row = dict[str, Any]
+T = TypeVar("T")
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 PAGES = 4  # that are read
 SHARE = 12_000  # characters of each
-GATES = ("qa-nomiracl", "qa-clapnq", "qa-rgb")
+GATES = ("qa-nomiracl", "qa-clapnq", "qa-rgb", "qa-hotpotqa")
 
 
 class Direct:
@@ -85,7 +89,7 @@ async def from_web(question: str, web: LocalWeb) -> Result:
     hits = merge([await web.search(query, 10) for query in queries])
     rows = [{"id": hit.rank, "title": hit.title, "snippet": hit.snippet, "url": hit.url} for hit in hits]
     ranking = json.loads(await told("rerank", question=question, hits=rows, keep=PAGES))["ranking"]
-    pages = []
+    pages: list[Page] = []
     for number in ranking:
         page = await web.fetch(hits[number - 1].url)
         if page.outcome is Outcome.OK and len(pages) < PAGES:
@@ -108,7 +112,7 @@ def lines(path: Path) -> list[Row]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def drawn(rows: list[Row], options: argparse.Namespace) -> list[Row]:
+def drawn(rows: list[T], options: argparse.Namespace) -> list[T]:
     """`--limit` of them, by `--seed`; all where there is no limit."""
     if options.limit and len(rows) > options.limit:
         return random.Random(options.seed).sample(rows, options.limit)
@@ -147,19 +151,30 @@ def gold(row: Row, result: Result) -> bool:
 
 
 def gate_rows(name: str) -> list[tuple[str, bool, Row]]:
-    """Rows as (group, answerable, row); qa-rgb's count twice: with documents that answer, and with noise alone."""
+    """Rows as (group, answerable, row). Where the set marks no row as unanswerable, each row
+    counts twice: with documents that answer, and with the others alone."""
     rows = lines(data(name) / "dev" / "questions.jsonl")
-    if name != "qa-rgb":
+    if "answerable" in rows[0]["meta"]:
         return [(f"{name} {row['meta'].get('lang', 'en')}", row["meta"]["answerable"], row) for row in rows]
     found = []
     for row in rows:
-        good = [doc for doc in row["docs"] if doc["kind"] == "positive"][:2]
-        noise = [doc for doc in row["docs"] if doc["kind"] == "noise"]
-        group = f"{name} {row['meta']['lang']}"
+        group = f"{name} {row['meta'].get('lang', 'en')}"
+        good, others = parted(row)
         if good:
-            found.append((group, True, {**row, "docs": good + noise[:2]}))
-        found.append((group, False, {**row, "docs": noise[:4]}))
+            found.append((group, True, {**row, "docs": good + others[:2]}))
+        found.append((group, False, {**row, "docs": others[:8]}))
     return found
+
+
+def parted(row: Row) -> tuple[list[Row], list[Row]]:
+    """At most two documents of a row that answer it, and those that don't."""
+    if "kind" in row["docs"][0]:
+        good = [doc for doc in row["docs"] if doc["kind"] == "positive"]
+        return good[:2], [doc for doc in row["docs"] if doc["kind"] == "noise"][:4]
+    wanted = set(row["gold_urls"])
+    return [doc for doc in row["docs"] if doc["url"] in wanted][:2], [
+        doc for doc in row["docs"] if doc["url"] not in wanted
+    ]
 
 
 async def gate(options: argparse.Namespace) -> None:
@@ -167,15 +182,15 @@ async def gate(options: argparse.Namespace) -> None:
     for name in GATES:
         groups: dict[str, dict[bool, list[bool]]] = {}
         rows = gate_rows(name)
-        for group, answerable, row in drawn(rows, options):  # type: ignore[arg-type]
+        for group, answerable, row in drawn(rows, options):
             pages = [
                 Page(url=doc["url"], outcome=Outcome.OK, title=doc["title"], text=doc["text"]) for doc in row["docs"]
             ]
             answered = (await from_pages(row["question"], pages)).answered
             for key in {group, group if group.endswith(" en") else f"{name} not English"}:
                 groups.setdefault(key, {True: [], False: []})[answerable].append(answered)
-        for key, found in groups.items():
-            print(f"  {key:24} {share(found[True], bool):24} {share(found[False], bool)}")
+        for key, marks in groups.items():
+            print(f"  {key:24} {share(marks[True], bool):24} {share(marks[False], bool)}")
 
 
 async def sample_web(scratch: Path) -> None:
@@ -207,7 +222,7 @@ async def ranking() -> None:
 
 
 def gain(grades: Sequence[int]) -> float:
-    return sum((2**grade - 1) / math.log2(place + 2) for place, grade in enumerate(grades[:10]))
+    return sum((2.0**grade - 1) / math.log2(place + 2) for place, grade in enumerate(grades[:10]))
 
 
 async def measure(options: argparse.Namespace) -> None:

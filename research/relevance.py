@@ -39,7 +39,7 @@ def rank(query: str, documents: Sequence[str]) -> list[tuple[int, float]]:
 
     A score is 0 where the document shares no word with the query.
     """
-    terms = term_reader()
+    terms = term_reader(query)
     return rank_terms(terms(query), [terms(document) for document in documents])
 
 
@@ -84,7 +84,7 @@ def narrow(text: str, question: str, limit: int) -> Narrowed:
     if len(text) <= limit:
         return Narrowed(text, ((0, len(text)),) if text else ())
     spans = passages(text)
-    terms = term_reader()
+    terms = term_reader(question)
     scores = bm25(terms(question), [terms(text[start:end]) for start, end in spans])
     scores[0] += LEAD_BONUS * max(scores)
     order = sorted(range(len(spans)), key=lambda index: (-scores[index], index))
@@ -151,20 +151,21 @@ def _cut(text: str, start: int) -> int:
     return space + 1 if space > 0 else end
 
 
-def term_reader() -> Callable[[str], list[str]]:
+def term_reader(query: str) -> Callable[[str], list[str]]:
     """A function text → terms that works each distinct chunk between spaces out only once.
 
-    Terms are content words; a text that has none (all stop words) is read as plain words.
+    Terms are content words, or all words where `query` has no content words ("to be").
     """
     known: dict[str, list[str]] = {}
+    split = sentences.content_words if sentences.content_words(query) else sentences.words
 
     def read(text: str) -> list[str]:
         terms: list[str] = []
         for chunk in text.split():
             found = known.get(chunk)
             if found is None:
-                found = known[chunk] = sentences.content_words(chunk)
+                found = known[chunk] = split(chunk)
             terms += found
-        return terms or sentences.words(text)
+        return terms
 
     return read

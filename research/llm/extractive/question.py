@@ -14,6 +14,7 @@ from .vocabulary import FIRST_WORDS, FRAME, MONTHS, QUESTION_WORDS, SUPERLATIVES
 
 NAME_WEIGHT = 2.0  # words of names, and numbers, against 1.0 for any other word of the topic
 SUPERLATIVE_WEIGHT = 1.5
+LONGEST_HALVED = 300  # characters of a question that is tried for "in X and in Y"
 FRAME_WEIGHT = 0.3  # words that say what is asked about the topic, and seldom stand beside the answer
 
 
@@ -146,5 +147,5 @@ def _parts(text: str) -> list[str]:
 
 def _halves(part: str) -> list[str]:
     """ "How high was it in X and in Y": the same question about each."""
-    match = _TWICE.fullmatch(part)
+    match = _TWICE.fullmatch(part) if len(part) <= LONGEST_HALVED else None
     return [f"{match['open']} {match['by']} {match[side]}" for side in ("one", "other")] if match else [part]

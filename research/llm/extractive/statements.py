@@ -75,8 +75,11 @@ def _cells_apart(text: str, span: tuple[int, int]) -> list[tuple[int, int]]:
 
 def _is_row(text: str, span: tuple[int, int]) -> bool:
     """Whether the line that holds the span is a row of a table."""
-    start, end = text.rfind("\n", 0, span[0]) + 1, text.find("\n", span[1])
-    line = text[start : end if end >= 0 else len(text)].strip()
+    if span[1] - span[0] > LONGEST_ROW:
+        return False
+    before = text[max(0, span[0] - LONGEST_ROW - 1) : span[0]].rpartition("\n")[2]
+    after = text[span[1] : span[1] + LONGEST_ROW + 1].partition("\n")[0]
+    line = (before + text[slice(*span)] + after).strip()
     return len(line) <= LONGEST_ROW and (" | " in line or line.startswith("|") or line.endswith(" |"))
 
 
@@ -104,9 +107,10 @@ def worth(statement: str) -> float:
     """What a statement counts as evidence, up to 1: little for headings, questions, and where figures come from."""
     if names_its_source(statement):
         return SOURCE_WORTH
-    if _ASKS.search(statement):
+    ending = statement[-40:]
+    if _ASKS.search(ending):
         return QUESTION_WORTH
-    tells = _ENDS.search(statement) or _FIGURE.search(statement) or len(terms(statement)) >= HEADING_WORDS
+    tells = _ENDS.search(ending) or _FIGURE.search(statement) or len(terms(statement)) >= HEADING_WORDS
     return 1.0 if tells or " | " in statement else HEADING_WORTH
 
 

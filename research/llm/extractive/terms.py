@@ -80,7 +80,10 @@ _SPELLINGS = (
     (re.compile(r"\b([Cc]onsumer [Pp]rices?)\b"), r"\1 inflation"),
     (re.compile(r"\b([Gg]ross [Dd]omestic [Pp]roduct)\b"), r"\1 GDP"),
 )
-_TITLED = re.compile(r"\b[A-Z][a-z]+(?:[- ](?:(?:of|the|for|and|on|in) ){0,2}[A-Z][a-z]+)+")
+_TITLED = re.compile(
+    r"\b(?!(?:The|An?|In|On|At|Of|For|From|By|And|But|When|While|As)\b)"
+    r"[A-Z][a-z]+(?:[- ](?:(?:of|the|for|and|on|in) ){0,2}[A-Z][a-z]+)+"
+)
 _INITIAL = re.compile(r"[A-Z]")
 
 
