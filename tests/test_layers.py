@@ -16,10 +16,10 @@ PACKAGE = ROOT / "research"
 # From the top down. A module may import those of lower layers, and of its own group.
 LAYERS = [
     {"cli"},
-    {"api", "batch"},
-    {"app", "webs", "tiers", "forecast"},
+    {"api", "batch", "batches"},
+    {"app", "webs", "tiers", "forecast", "bounds"},
     {"rendering", "why", "drawing", "tally", "stages", "executor"},
-    {"loading", "selection", "runs", "flights", "steps", "questions", "results", "width"},
+    {"loading", "selection", "runs", "flights", "steps", "questions", "results", "rows", "width"},
     {"wiring", "artifacts"},
     {"pipeline"},
     {"kinds", "prompts", "journal", "ledger", "llm", "web", "evidence"},

@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..forecast import Range, Row
+    from ..bounds import Range
+    from ..forecast import Row
     from ..pipeline import Pipeline
     from ..tiers import Tiers
 
@@ -17,8 +18,7 @@ def tell(pipeline: Pipeline, question: str, tiers: Tiers, recorded: bool, json: 
     """Print it. `recorded`: no live web is asked. Nothing is sent, and no key is needed."""
     from ..forecast import Terms, forecast, total
 
-    names = dict.fromkeys(stage.model for stage in pipeline.stages.values() if stage.model)
-    models = {name: tiers.named(name) for name in names}
+    models = {name: tiers.named(name) for stage in pipeline.stages.values() for name in stage.models}
     engines = fees(tiers, recorded)
     rows = forecast(pipeline, question, Terms(models, tiers.prices.price, tiers.thinking, engines))
     if json:
