@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from . import ask, cache, doctor, index, models, pipelines, runs
+from . import ask, batch, cache, doctor, index, models, pipelines, runs
 
 app = typer.Typer(
     name="research",
@@ -15,6 +15,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("ask")(ask.ask)
+app.command("batch")(batch.batch)
 app.command("show")(runs.show)
 app.command("why")(runs.why)
 app.command("runs")(runs.runs)

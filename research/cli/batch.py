@@ -1,0 +1,108 @@
+"""`research batch`: many questions, resumable, capped, at the providers' pace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ..questions import Questions
+    from ..rows import Choice
+
+
+def batch(
+    questions: Annotated[Path, typer.Argument(help="A file of questions: txt, csv, tsv, json, jsonl or yaml.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="The results, one JSON record a row; begun, or taken up again.")
+    ],
+    pipeline: Annotated[
+        str | None, typer.Option("-p", "--pipeline", help="A pipeline's name or file; fixed unless set.")
+    ] = None,
+    cheap: Annotated[str | None, typer.Option(help="The model of the cheap tier.", metavar="PROVIDER:MODEL")] = None,
+    capable: Annotated[
+        str | None, typer.Option(help="The model of the capable tier.", metavar="PROVIDER:MODEL")
+    ] = None,
+    search: Annotated[
+        str | None, typer.Option(help="Engines to search, the next where one fails: brave,local:NAME.", metavar="NAMES")
+    ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Ask the bundled sample web.")] = False,
+    world: Annotated[
+        Path | None, typer.Option("--world", help="Ask a recorded web and nothing else.", metavar="FILE")
+    ] = None,
+    max_usd: Annotated[
+        str | None, typer.Option(help="The most that all commands on this --out may spend.", metavar="DOLLARS")
+    ] = None,
+    max_calls: Annotated[str | None, typer.Option(help="The most model calls of theirs.", metavar="N")] = None,
+    deadline: Annotated[str | None, typer.Option(help="Seconds that a row may take.", metavar="SECONDS")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Spend without --max-usd.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what it may cost; with --sample run only those rows, and project.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option(help="Only the first N rows.", metavar="N", min=1)] = None,
+    sample: Annotated[int | None, typer.Option(help="Only N rows drawn at random.", metavar="N", min=1)] = None,
+    seed: Annotated[int, typer.Option(help="Which random rows.", metavar="S")] = 0,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Only rows that failed before.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Go on without rows that can't be read.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Run rows again that another recipe has answered, and replace them.")
+    ] = False,
+    ordered: Annotated[bool, typer.Option("--ordered", help="Write results in the order of the questions.")] = False,
+    sort: Annotated[
+        bool, typer.Option("--sort", help="Put --out into the order of the questions; run nothing.")
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Write a table beside --out at the end.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the totals as JSON.")] = False,
+    column: Annotated[str | None, typer.Option(help="The column of the questions.", metavar="NAME")] = None,
+    ids: Annotated[
+        str | None, typer.Option("--id", help="The column of the ids; none makes them.", metavar="NAME")
+    ] = None,
+    format: Annotated[str | None, typer.Option(help="The file's format, if its name does not tell.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="The file's encoding; UTF-8 unless set.")] = None,
+    parallel: Annotated[
+        int | None, typer.Option(help="The most rows at once; found out unless set.", metavar="N", min=1)
+    ] = None,
+    as_of: Annotated[str | None, typer.Option(help="The date that prompts are told.", metavar="DATE")] = None,
+    web_date: Annotated[str | None, typer.Option(help="The day whose web is asked.", metavar="DATE")] = None,
+) -> None:
+    """Answer a file of questions; stopped or killed, the same command goes on."""
+    from ..questions import Questions
+    from ..rows import Choice
+    from .batch_run import answered, put_in_order
+    from .ending import run
+
+    flags = {"cheap": cheap, "capable": capable, "pipeline": pipeline, "search": search}
+    flags |= {"max_usd": max_usd, "max_calls": max_calls, "deadline": deadline}
+    file = Questions(questions, column, "" if ids == "none" else ids, encoding, format)
+    choice = Choice(limit, sample, seed, retry_failed, force)
+    wish = Wish(
+        file, out, flags, choice, offline, world, yes, dry_run, skip_bad, ordered, csv, json, parallel, as_of, web_date
+    )
+    run(put_in_order(wish) if sort else answered(wish))
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the command line asks for."""
+
+    questions: Questions
+    out: Path
+    flags: dict[str, str | None]  # settings that it gives
+    choice: Choice
+    offline: bool
+    world: Path | None
+    yes: bool
+    dry_run: bool
+    skip_bad: bool
+    ordered: bool
+    csv: bool
+    json: bool
+    parallel: int | None
+    as_of: str | None
+    web_date: str | None
+
+    @property
+    def table(self) -> Path | None:
+        return self.out.with_suffix(".csv") if self.csv else None

@@ -1,0 +1,56 @@
+"""Results as a table for spreadsheets, which compute nothing of what is in it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from research.errors import StoreError
+from research.output import csv_cell
+from research.results.file import Results
+
+BEFORE = ("id", "question")
+AFTER = (
+    "state", "ending", "reason", "answer", "sources", "error", "message", "paid_usd", "as_if_cold_usd", "seconds",
+    "seconds_as_if_cold", "run",
+)  # fmt: skip
+
+
+def write_sheet(results: Results, path: Path) -> None:
+    """The newest record of each row as a line of CSV, in UTF-8 with the mark that spreadsheets look for.
+
+    Raises: StoreError if it can't be written; what was there before is intact.
+    """
+    carried = list(dict.fromkeys(name for record in results.records() for name in record["columns"]))
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(draft, "w", encoding="utf-8-sig", newline="") as file:
+            writer = csv.writer(file)
+            names = [f"column {name}" if name in (*BEFORE, *AFTER) else name for name in carried]
+            writer.writerow(map(csv_cell, (*BEFORE, *names, *AFTER)))
+            for record in results.records():
+                writer.writerow(map(csv_cell, _cells(record, carried)))
+        draft.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path}: the table can't be written: {error.strerror or error}; choose another") from error
+
+
+def _cells(record: dict[str, Any], carried: list[str]) -> Iterator[Any]:
+    yield from (record["id"], record["question"])
+    yield from (_plain(record["columns"].get(name)) for name in carried)
+    yield from (record.get(name) or "" for name in ("state", "ending", "reason", "answer"))
+    yield " ".join(dict.fromkeys(citation["url"] for citation in record.get("citations", ())))
+    error = record.get("error") or {}
+    yield from (error.get("kind", ""), error.get("message", ""))
+    yield from (record.get(ledger, {}).get("usd", "") for ledger in ("paid", "as_if_cold"))
+    yield from ("" if record.get(name) is None else record[name] for name in ("seconds", "seconds_as_if_cold", "run"))
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return "" if value is None else value
+    return json.dumps(value, ensure_ascii=False)
