@@ -19,15 +19,18 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 SPACED = 0.965  # of a known limit: the rate at which requests are spaced
-FILLED = 0.99  # of a known limit: the most that a window holds
+SPARED = 100  # one of so many that a known limit allows in a window is not used
 FREE = 16  # requests that are not spaced when the window is almost empty
 SLOTS = 60  # per window
 IDLE = 10  # windows without a request after which what refusals taught is forgotten
+PROBE = 15.0  # seconds in which a provider lets a request through or refuses it
 LONGEST_PAUSE = 60.0  # seconds; longer ones are for people to decide
+AHEAD = 1.0  # seconds (of a window of a minute) that are reserved ahead by an estimate
+CUT = 2.0  # seconds (of a window of a minute) in which an estimate is lowered once only
 FRUITLESS = 1.0  # seconds: the first pause after a refusal that names none; doubled each time
 
 # Growth of an estimated limit, per second (of a window of a minute), while it is what holds requests up.
-PROBING, RECOVERING, CREEPING = 0.19, 0.01, 0.0005
+PROBING, RECOVERING, CREEPING = 0.19, 0.01, 0.0003
 
 
 @dataclass
@@ -44,6 +47,7 @@ class Pace:
     firm: bool = False  # that estimate is to be trusted
     paused: float = 0.0  # until then nothing is sent
     refused: float = 0.0  # when the last series of refusals began
+    probe: float = 0.0  # when the last request was sent
     misses: int = 0  # series of refusals without a success in between
     seen: float = 0.0
 
@@ -61,21 +65,31 @@ class Pace:
     def plain(self) -> str:
         return json.dumps({each.name: getattr(self, each.name) for each in fields(self)}, separators=(",", ":"))
 
-    def take(self, now: float, tokens: int) -> float:
-        """Reserve one request of so many tokens; gives the time at which it may be sent."""
+    def take(self, now: float, tokens: int) -> tuple[float, bool]:
+        """Reserve one request of so many tokens; gives the time at which it may be sent, and True.
+
+        While a limit is only estimated nothing is reserved far ahead, since the estimate may
+        change, and after a refusal one request tries whether there is room again: the others
+        get the time at which to ask again, and False.
+        """
         self._forget(now)
         when = max(now, self.paused)
         when = self._room(when, 0, 1, self.requests)
         when = self._room(when, 1, tokens, self.tokens)
         spacing = self._spacing(max(when, self.next))
-        if spacing:
-            when = max(when, now if self._idle() else self.next)
-            self.next = max(self.next, when) + spacing
-        if self.rate is not None and when > now:
+        if spacing and not self._idle():
+            when = max(when, self.next)
+        if self.rate is not None and when > now and not self.misses:
             self._grow(now)
         self.seen = now
+        trying = self.misses > 0 and self.paused <= self.probe <= now < self.probe + PROBE
+        if trying or (self.rate is not None and when - now > AHEAD * self._second and when > self.paused):
+            return max(self.paused, now + AHEAD * self._second * random.uniform(0.25, 0.5)), False
+        self.probe = when
+        if spacing:
+            self.next = max(self.next, when) + spacing
         self._count(when, 1, tokens)
-        return when
+        return when, True
 
     def give_back(self, when: float, tokens: int) -> None:
         """A request reserved for `when` was not sent, or not admitted."""
@@ -95,7 +109,8 @@ class Pace:
         if when <= self.refused:
             if not self.firm and self.rate is not None:
                 self.rate = max(min(self.rate, admitted), self._least())
-            wait = 0.0 if wait is None else wait
+            if wait is None:
+                return
         else:
             self._learn(now, admitted)
             self.refused = now
@@ -103,7 +118,7 @@ class Pace:
             wait = FRUITLESS * self._second * 2.0 ** (self.misses - 1) if wait is None else wait
             wait *= random.uniform(1.0, 1.1)
         self.paused = max(self.paused, now + min(wait, LONGEST_PAUSE))
-        self.next = max(self.paused, now)
+        self.next = max(self.next, self.paused)
 
     def succeed(self, now: float) -> None:
         if self.misses:
@@ -133,10 +148,14 @@ class Pace:
         if self.rate is None:
             whole = bool(self.slots) and now - min(self.slots) * self._width > 0.9 * self.window
             self.rate, self.high, self.firm = max(admitted, self._least()), admitted, whole
+        elif not self.misses and now - self.refused < CUT * self._second:
+            return
         elif not self.misses:
             self.high = self.rate
             self.rate = max(0.98 * admitted, 0.7 * self.rate, self._least())
             self.firm = True
+        else:  # even single requests, seconds apart, are refused: so the window is full, and says what it holds
+            self.rate = max(min(self.rate, admitted), self._least())
 
     def _grow(self, now: float) -> None:
         assert self.rate is not None
@@ -159,7 +178,7 @@ class Pace:
         """The earliest time from `when` at which the window has room for `need` more."""
         if not limit:
             return when
-        most = FILLED * limit
+        most = limit - limit // SPARED
         total = self._sum(column) + min(need, most)
         for number in sorted(self.slots):
             if total <= most:

@@ -131,33 +131,45 @@ class Lane:
         while True:
             now = self.rates.clock()
             with self._pace(now) as pace:
-                slot = Slot(pace.take(now, tokens), tokens)
-            if slot.when <= now:
+                when, sure = pace.take(now, tokens)
+            slot = Slot(when, tokens)
+            if sure and when <= now:
                 return slot
             try:
-                while (left := slot.when - self.rates.clock()) > 0:
+                while (left := when - self.rates.clock()) > 0:
                     await self.rates.sleep(left)
             except asyncio.CancelledError:
-                self.leave(slot)
+                if sure:
+                    self.leave(slot)
                 raise
-            with self._pace(self.rates.clock()) as pace:
-                if pace.paused <= slot.when:
-                    return slot
-                pace.give_back(slot.when, tokens)  # a pause was made while it slept
+            if sure and self._still(slot):
+                return slot
+
+    def _still(self, slot: Slot) -> bool:
+        """Whether no pause was made while a reserved request slept; else it is given back."""
+        with self._pace(self.rates.clock()) as pace:
+            if pace.paused <= slot.when:
+                return True
+            pace.give_back(slot.when, slot.tokens)
+            return False
 
     def leave(self, slot: Slot) -> None:
         """The request was not sent."""
         with self._pace(self.rates.clock()) as pace:
             pace.give_back(slot.when, slot.tokens)
 
-    def passed(self, slot: Slot, used: int | None, headers: Mapping[str, str]) -> None:
-        """The request was let through; it used so many tokens, as far as that is known."""
+    def admitted(self, headers: Mapping[str, str]) -> None:
+        """A request was let through, and its reply has begun."""
         now = self.rates.clock()
         with self._pace(now) as pace:
             pace.succeed(now)
-            if used is not None:
-                pace.adjust(slot.when, used - slot.tokens)
             pace.tell(now, told(headers))
+
+    def used(self, slot: Slot, tokens: int) -> None:
+        """The request used so many tokens."""
+        if tokens != slot.tokens:
+            with self._pace(self.rates.clock()) as pace:
+                pace.adjust(slot.when, tokens - slot.tokens)
 
     def refused(self, slot: Slot, wait: float | None, headers: Mapping[str, str]) -> None:
         """The request was refused for the rate; `wait` is what the provider asks for, in seconds."""

@@ -133,7 +133,8 @@ class _Call:
     def _exchange(self) -> Exchange:
         model = self.model
         hear = None if self.on_text is None else self._hear
-        return Exchange(model.endpoint, self.encoded, self.patience, model.stream, model.secrets, hear)
+        admitted = model.lanes[0].admitted
+        return Exchange(model.endpoint, self.encoded, self.patience, model.stream, model.secrets, hear, admitted)
 
     def _hear(self, text: str) -> None:
         assert self.on_text is not None
@@ -171,7 +172,7 @@ class _Call:
     def _most(self) -> Usage:
         """The most that one try can take."""
         body = self.encoded.body
-        size = len(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+        size = len(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
         return Usage(input=-(-size // BYTES_PER_TOKEN), output=max(body.get(name, 0) for name in ALLOWANCES))
 
     @asynccontextmanager
@@ -191,13 +192,12 @@ class _Call:
 
 
 def _tell(slots: list[tuple[Lane, Slot]], exchange: Exchange, used: Usage | None, error: ResearchError | None) -> None:
-    """Tell the lanes how it went. From replies only the model's own lane learns, which is the first."""
-    tokens = None if used is None else used.input + used.cache_read + used.cache_write + used.output
+    """Tell the lanes how it went. Refusals teach the model's own lane, which is the first."""
     for number, (lane, slot) in enumerate(slots):
         if isinstance(error, RateLimitError) and number == 0:
             lane.refused(slot, error.retry_after, exchange.headers)
         elif isinstance(error, RateLimitError | UnreachableError):
             lane.leave(slot)
-        else:
-            lane.passed(slot, tokens, exchange.headers if number == 0 else {})
+        elif used is not None:
+            lane.used(slot, used.input + used.cache_read + used.cache_write + used.output)
     slots.clear()

@@ -48,7 +48,8 @@ class Exchange:
     """One request and its reply. `patience` is what this request may take; `secrets` are shown to nobody.
 
     While it runs and after: `begun` tells whether some of the reply has come, `billed` whether the
-    provider may ask money for it, `first` the seconds until the first piece of text.
+    provider may ask money for it, `first` the seconds until the first piece of text. `on_admitted` is
+    called with the headers of a reply as soon as it is sure to be a completion.
     """
 
     endpoint: Endpoint
@@ -57,6 +58,7 @@ class Exchange:
     stream: bool
     secrets: tuple[str, ...] = ()
     on_text: Callable[[str], None] | None = None
+    on_admitted: Callable[[Mapping[str, str]], None] = lambda headers: None
     begun: bool = False
     billed: bool = True
     first: float = 0.0
@@ -118,6 +120,7 @@ class Exchange:
             body = await _whole(reply, LONGEST_ERROR)
             key = here.key_name or "its key"
             raise failure(reply.status, reply.headers, body, here.name, key=key, secrets=self.secrets)
+        self.on_admitted(self.headers)
         if self.stream and "json" not in reply.headers.get("content-type", ""):
             return await self._streamed(reply, limit)
         limit.reschedule(None)
