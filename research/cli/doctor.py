@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
@@ -154,12 +153,13 @@ def bound(tiers: Tiers) -> list[Finding]:
 
 
 def reaches(tiers: Tiers) -> Iterator[Awaitable[Finding]]:
-    """A connection to each tier's provider and each engine; nothing is sent."""
+    """A connection to each tier's provider, if its key is there, and to each engine; nothing is sent."""
     from ..llm.providers import BUILTIN, provider, split
     from ..pipeline import TIERS
 
-    chosen = {tier: tiers.named(tier) for tier in TIERS}
-    for name in dict.fromkeys(split(model)[0] for model in chosen.values() if model != BUILTIN):
+    ready = [tier for tier, finding in zip(TIERS, bound(tiers), strict=True) if not finding.code]
+    models = [tiers.named(tier) for tier in ready]
+    for name in dict.fromkeys(split(model)[0] for model in models if model != BUILTIN):
         yield dialled(name, provider(name, tiers.settings, tiers.environment).base_url)
     for name, engine in engines(tiers).items():
         yield standing(name, engine.disabled) if engine.disabled else dialled(name, engine.base)
@@ -199,6 +199,8 @@ async def standing(name: str, why: str) -> Finding:
 
 async def dialled(name: str, url: str) -> Finding:
     """Whether a connection can be made; nothing is sent."""
+    from urllib.parse import urlsplit
+
     from ..network import look_up
 
     parts = urlsplit(url)

@@ -7,9 +7,8 @@ asked that needs it; built-in and local models never do.
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Mapping
-from decimal import ROUND_CEILING, Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,13 +17,15 @@ from ..settings import Settings
 from .providers import PROVIDERS, provider
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from genai_prices.types import ModelInfo, Provider
 
     from .messages import Usage
 
-NANO = Decimal(1_000_000_000)
+NANO = 1_000_000_000
 THEIR_NAMES = {"gemini": "google", "xai": "x-ai"}  # where the list calls a provider otherwise than we do
-_VERIFIED = re.compile(r"verified on (\d{4}-\d\d-\d\d)")
+_VERIFIED = r"verified on (\d{4}-\d\d-\d\d)"
 
 
 class Prices:
@@ -55,7 +56,7 @@ class Prices:
             return None
         their_provider, info = found
         cost = info.calc_price(_theirs(usage), their_provider).total_price
-        return int((cost * NANO).to_integral_value(ROUND_CEILING))
+        return math.ceil(cost * NANO)
 
     def free(self, model_name: str) -> bool:
         """Whether it is served by the program itself, or by the user's own machine."""
@@ -73,7 +74,7 @@ class Prices:
         engine = engine.partition("@")[0]
         told = self._settings.engines.get(engine, {}).get("usd_per_search")
         if told is not None:
-            return int((Decimal(str(told)) * NANO).to_integral_value(ROUND_CEILING))
+            return math.ceil(_exact(told) * NANO)
         return None if engine in ("brave", "tavily", "serper") else 0
 
     def told(self, model_name: str) -> str:
@@ -99,13 +100,22 @@ class Prices:
         found = None if self.free(model_name) else self._listed(model_name)
         return found[1].context_window if found else None
 
+    @property
+    def used_list(self) -> str:
+        """`list_name` once a price has been taken from the list, else nothing."""
+        return self.list_name if any(self._found.values()) else ""
+
     @cached_property
     def list_name(self) -> str:
         """For manifests: the price list, its version, and the last day on which its makers verified a price."""
+        import re
+
         import genai_prices
 
         providers = genai_prices.data_snapshot.get_snapshot().providers
-        days = [day for one in providers for info in one.models for day in _VERIFIED.findall(info.price_comments or "")]
+        days = [
+            day for one in providers for info in one.models for day in re.findall(_VERIFIED, info.price_comments or "")
+        ]
         return f"genai-prices {genai_prices.__version__}" + (f", last verified {max(days)}" if days else "")
 
     @staticmethod
@@ -118,8 +128,7 @@ class Prices:
             (usage.cache_write, prices.get("cache_write", fresh)),
             (usage.output, prices["output"]),
         )
-        nano = sum((tokens * Decimal(str(price)) * 1000 for tokens, price in parts), Decimal(0))
-        return int(nano.to_integral_value(ROUND_CEILING))
+        return math.ceil(sum(tokens * _exact(price) * 1_000 for tokens, price in parts))
 
     def _listed(self, model_name: str) -> tuple[Provider, ModelInfo] | None:
         if model_name not in self._found:
@@ -142,6 +151,13 @@ class Prices:
             except LookupError:
                 continue
         return None
+
+
+def _exact(number: float) -> Decimal:
+    """0.1 as a tenth, not as the nearest binary fraction."""
+    from decimal import Decimal
+
+    return Decimal(str(number))
 
 
 def _theirs(usage: Usage) -> object:

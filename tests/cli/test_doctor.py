@@ -122,7 +122,7 @@ def test_without_live_nothing_is_sent(tmp_path: Path) -> None:
 
 
 def test_a_missing_key_is_found(tmp_path: Path) -> None:
-    done = research(tmp_path, "doctor", "--cheap", "groq", "--search", "brave", GROQ_BASE_URL="http://0.0.0.1:9", **NOWHERE)
+    done = research(tmp_path, "doctor", "--cheap", "groq", "--search", "brave", **NOWHERE)
     assert done.returncode == 2
     assert "groq:openai/gpt-oss-20b needs a key: set GROQ_API_KEY" in done.stdout
 
