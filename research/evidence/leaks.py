@@ -21,13 +21,25 @@ def without_prompt(text: str, prompt: str, evidence: Sequence[str] = ()) -> tupl
     ours = runs(prompt)
     for passage in evidence:
         ours -= runs(passage)
-    made, place, removed = [], 0, 0
-    for start, end in spans(text):
-        if not ours.isdisjoint(runs(text[start:end])):
-            made.append(text[place:start].rstrip(" \t"))
-            place = end
-            removed += 1
-    return ("".join(made) + text[place:]).strip(), removed
+    sentences = spans(text)
+    leaked = _touched([words(text[start:end]) for start, end in sentences], ours)
+    made, place = [], 0
+    for number in sorted(leaked):
+        start, end = sentences[number]
+        made.append(text[place:start].rstrip(" \t"))
+        place = end
+    return ("".join(made) + text[place:]).strip(), len(leaked)
+
+
+def _touched(sentences: Sequence[Sequence[str]], ours: set[tuple[str, ...]]) -> set[int]:
+    """Which sentences have a part in a run of `ours`; one may go over several short sentences."""
+    owners = [(word, number) for number, sentence in enumerate(sentences) for word in sentence]
+    touched: set[int] = set()
+    for start in range(len(owners) - RUN + 1 if ours else 0):
+        piece = owners[start : start + RUN]
+        if tuple(word for word, _ in piece) in ours:
+            touched.update(number for _, number in piece)
+    return touched
 
 
 def runs(text: str) -> set[tuple[str, ...]]:

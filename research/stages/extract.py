@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ..evidence.quotes import Located
 
 
+LONGEST_CLAIM = 600  # characters
+
+
 class ExtractParams(Params):
     share: int = Field(12_000, ge=500, le=1_000_000)  # characters of a page that the model is shown
     most: int = Field(6, ge=1, le=50)  # facts of one page
@@ -55,14 +58,17 @@ async def extract(job: Job, question: Question, page: Page) -> list[Fact]:
 
 def located(job: Job, page: Page, claims: list[Claimed]) -> list[Fact]:
     """The claims whose quotes stand in the page, outside its bibliography, navigation and comments."""
+    from ..evidence.leaks import without_prompt
     from ..evidence.quotes import locate, non_evidence_spans
 
+    assert job.prompt is not None
     barred = non_evidence_spans(page.text)
     facts: dict[tuple[int, int], Fact] = {}
     for claim in claims:
         place = locate(claim.quote, page.text)
         if place is not None and not any(start <= place.start < end for start, end in barred):
-            facts.setdefault((place.start, place.end), as_fact(page, claim.claim, place))
+            told = without_prompt(claim.claim, job.prompt.text, [page.text])[0][:LONGEST_CLAIM]
+            facts.setdefault((place.start, place.end), as_fact(page, told, place))
     if lost := len(claims) - len(facts):
         job.note(f"{lost} of {len(claims)} quotes dropped: not found in the page, or found twice")
     return list(facts.values())
@@ -90,7 +96,7 @@ def as_fact(page: Page, claim: str, place: Located) -> Fact:
 
 KIND = Kind(
     name="extract",
-    version=1,
+    version=2,
     run=extract,
     gives=list[Fact],
     takes={"question": Question, "page": Page},

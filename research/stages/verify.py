@@ -1,8 +1,9 @@
 """answer → the same answer, each cited sentence checked against its quotes by a model as well.
 
-The rules have the last word on numbers and dates: one that stands in no cited quote
-leaves a sentence unsupported whatever the model says. If the check fails the answer
-stands, marked as unchecked; that is not stored, so that the next run tries again.
+A model may lower a mark as far as it likes and raise it by one step: what it reads may
+have talked it round. The rules have the last word on numbers and dates that stand in no
+cited quote. If the check fails the answer stands, marked as unchecked; that is not
+stored, so that the next run tries again.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ async def verify(job: Job, answer: Answer) -> Answer:
     reply = await job.ask(job.request(given, {"answer": text}), VerifyReply)
     verdicts = {numbers[one.sentence]: one for one in reply.verdicts if one.sentence in numbers}
     sentences = [
-        judged(said(answer, sentence), sentence, rows[place], verdicts[place]) if place in verdicts else sentence
+        judged(job, said(answer, sentence), sentence, rows[place], verdicts[place]) if place in verdicts else sentence
         for place, sentence in enumerate(answer.sentences)
     ]
     left = len(rows) - len(verdicts)
@@ -70,14 +71,19 @@ def laid_out(sentence: str, facts: list[Fact]) -> str:
     return "\n".join([f"Sentence: {sentence}", "Quotes:", *quotes])
 
 
-def judged(text: str, sentence: Sentence, facts: list[Fact], verdict: Verdict) -> Sentence:
+def judged(job: Job, text: str, sentence: Sentence, facts: list[Fact], verdict: Verdict) -> Sentence:
     from ..evidence.checks import findings
     from ..evidence.drafts import reason
+    from ..evidence.leaks import without_prompt
 
-    if findings(text, facts).missing and _BEST_LAST.index(verdict.verdict) >= _BEST_LAST.index(sentence.status):
+    assert job.prompt is not None
+    said, ruled = _BEST_LAST.index(verdict.verdict), _BEST_LAST.index(sentence.status)
+    if said > ruled and findings(text, facts).missing:
         return sentence
-    why = "" if verdict.verdict == "supported" else reason(verdict.reason) or "a model found it not borne out"
-    return sentence.model_copy(update={"status": verdict.verdict, "reason": why})
+    mark = _BEST_LAST[min(said, ruled + 1)]
+    why = reason(without_prompt(verdict.reason, job.prompt.text)[0]) if said <= ruled else sentence.reason
+    default = "a model found it not borne out"
+    return sentence.model_copy(update={"status": mark, "reason": "" if mark == "supported" else why or default})
 
 
 def unchecked(inputs: Mapping[str, Any], error: Exception) -> Answer:
