@@ -20,7 +20,7 @@ LONGEST_SENTENCE = 100  # characters of one that is called into question
 MARKS = {"partly": "(partly supported)", "unsupported": "(unsupported)", "uncited": "(no source)"}
 Labels = Mapping[int, str]
 
-_MARKERS = re.compile(r"\[\d{1,4}\](?:[ \t]?\[\d{1,4}\])*+")
+_MARKERS = re.compile(r"\[\d{1,3}\](?:[ \t]?\[\d{1,3}\])*+")  # four digits are a year
 _ESCAPED_MARKER = re.compile(r"\\\[(\d{1,4})\\\]")
 _ITEM = re.compile(r"(?:[-*•]|(\d{1,3})[.)])[ \t]+(?=\S)")
 _ENGLISH = "This is what the sources say about it, and it is what has been found in them."
