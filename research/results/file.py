@@ -149,7 +149,7 @@ class Results:
                 continue
             self._take(record, shared)
             if not line.endswith(b"\n"):
-                end += os.write(self._file, b"\n")
+                return end + os.write(self._file, b"\n")
         return end
 
     def _take(self, record: dict[str, Any], shared: dict[str, str]) -> None:
