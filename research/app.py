@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
+from .ceilings import cut_short, makes_answer, plan
 from .errors import ResearchError, StoreError, UsageError
 from .executor import Executor, Made
 from .flights import Flights
 from .journal import Journal, Listener
 from .ledger import Receipt, as_if_cold, paid
+from .limits.budget import Budget, Caps, Purse
 from .loading import load
 from .pipeline import Pipeline, Stage
 from .records import Answer, Question
@@ -101,15 +103,18 @@ class App:
         fresh: Collection[str] = (),
         frozen: bool = False,
         sample: int = 0,
+        budget: Budget | None = None,
         listeners: tuple[Listener, ...] = (),
     ) -> Asked:
         """Run one question through one pipeline.
 
         `fresh` names stages to be made anew. With `frozen` the web is not asked: what is
-        not recorded is missing. Raises: ResearchError; the journal tells how far it came.
+        not recorded is missing. `budget` may be shared by several runs; its deadline is each
+        one's own. Raises: ResearchError; the journal tells how far it came.
         """
+        purse = self.purse(pipeline, budget)
         recorded_only = frozen or (is_live(web.source) and dates.web_date < datetime.now(UTC).date().isoformat())
-        steps = {name: self.step(stage, web, sample, recorded_only) for name, stage in pipeline.stages.items()}
+        steps = {name: self.step(stage, web, sample, recorded_only, purse) for name, stage in pipeline.stages.items()}
         manifest = self.manifest(question, pipeline, web, dates, steps, sample)
         run = self.runs.start(manifest)
         journal = Journal(run.folder / "journal.jsonl", listeners)
@@ -118,7 +123,8 @@ class App:
         given = {"question": question, "as_of": dates.as_of, "web_date": dates.web_date}
         ending: dict[str, Any] = {"error": "stopped"}
         try:
-            answer: Answer = (await executor.run(given)).value
+            async with purse.deadline():
+                answer: Answer = cut_short((await executor.run(given)).value, journal.lines)
             ending = {"ending": answer.ending, "reason": answer.reason}
         except ResearchError as error:
             ending = {"error": str(error), "kind": type(error).__name__}
@@ -128,6 +134,7 @@ class App:
             totals = {"paid": paid(journal.lines).usd, "as_if_cold": as_if_cold(journal.lines).usd}
             journal.write("ended", **ending, **totals)
             journal.close()
+            purse.close()
         self.keep(run, question, answer)
         return Asked(run, answer, journal.lines)
 
@@ -140,7 +147,11 @@ class App:
         except OSError as error:
             self.notice(f"the answer can't be kept in {run.folder}: {error}")
 
-    def step(self, stage: Stage, web: Web, sample: int, recorded_only: bool) -> Step:
+    def purse(self, pipeline: Pipeline, budget: Budget | None) -> Purse:
+        budget = budget or Budget(Caps())
+        return Purse(budget, functools.partial(plan, pipeline, self.models, self.price, budget.caps))
+
+    def step(self, stage: Stage, web: Web, sample: int, recorded_only: bool, purse: Purse | None = None) -> Step:
         """A stage bound to its model or its web, with all that its keys must tell."""
         kind = stage.kind
         recipe = {"kind": f"{kind.name} {kind.version}"}
@@ -161,7 +172,7 @@ class App:
             recipe["source"] = web.source
         if kind.web == "search":
             recipe["engines"] = web.name
-        parts = {name: self.step(part, web, sample, recorded_only) for name, part in stage.parts.items()}
+        parts = {name: self.step(part, web, sample, recorded_only, purse) for name, part in stage.parts.items()}
         for name, part in parts.items():
             recipe |= {f"{name} {key}": told for key, told in part.recipe.items() if recipe.get(key) != told}
 
@@ -181,10 +192,13 @@ class App:
                 tools=stage.tools,
                 further=stage.prompts,
                 called=calls if parts else None,
+                purse=purse,
+                answering=makes_answer(stage),
             )
             return await kind.run(job, **inputs)
 
-        return Step(stage, recipe, make, recorded_only and bool(kind.web), parts)
+        left = purse and functools.partial(purse.seconds_left, answering=makes_answer(stage))
+        return Step(stage, recipe, make, recorded_only and bool(kind.web), parts, left or (lambda: None))
 
     def model(self, stage: Stage) -> Model:
         """The model that a stage is bound to.

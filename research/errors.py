@@ -75,6 +75,7 @@ class BudgetError(ResearchError):
     """A cap on dollars, calls or time was reached."""
 
     exit_code = 5
+    of_item = True
 
 
 class ProviderError(ResearchError):

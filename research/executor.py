@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import random
-import time
 from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .artifacts import Artifact, Flow, first_of
-from .errors import NotRecordedError, ResearchError, TimedOutError
+from .errors import BudgetError, NotRecordedError, ResearchError
 from .flights import Flights
 from .journal import Journal
 from .kinds import INPUTS, attribute, element
@@ -29,6 +27,7 @@ from .pipeline import Pipeline, Source, Stage
 from .selection import Selection, best
 from .steps import Calls, Step
 from .store import PAGE, Store, key_of
+from .trying import tried
 
 __all__ = ["Executor", "Made", "Step"]
 
@@ -139,7 +138,7 @@ class Executor:
                     if not error.of_item:
                         raise
                     failures.append(error)
-                    self.journal.write("dropped", stage=step.stage.name, item=rank, reason=str(error))
+                    self._drop(step.stage, rank, error)
                     return
             if (reason := _useless(step.stage, artifact)) is None:
                 flow.add(rank, artifact)
@@ -152,7 +151,11 @@ class Executor:
                 total += 1
                 group.create_task(one(rank, item))
         if total and len(failures) == total:
-            raise failures[0]
+            raise next((error for error in failures if isinstance(error, BudgetError)), failures[0])
+
+    def _drop(self, stage: Stage, rank: int, error: ResearchError) -> None:
+        cause = {"cause": "budget"} if isinstance(error, BudgetError) else {}
+        self.journal.write("dropped", stage=stage.name, item=rank, reason=str(error), **cause)
 
     async def _best(self, step: Step, inputs: Mapping[str, Artifact], flow: Flow) -> None:
         """The best `want` items that are of use; which ones is an artifact too, and kept."""
@@ -168,8 +171,14 @@ class Executor:
         found = None if stage.name in self.fresh else self.store.find(key)
         earlier = None if found is None else Selection.parse(found.data, found.receipt)
 
+        over: dict[int, BudgetError] = {}  # items that the budget left out: the next run may have more
+
         async def attempt(rank: int) -> Artifact:
-            artifact = await self.reuse(step, {**inputs, stage.item: items[rank]}, flow, rank)
+            try:
+                artifact = await self.reuse(step, {**inputs, stage.item: items[rank]}, flow, rank)
+            except BudgetError as error:
+                over[rank] = error
+                raise
             known = earlier is not None and rank in earlier.chosen
             if not known and (reason := _useless(stage, artifact)) is not None:
                 raise _OfNoUse(reason)
@@ -177,12 +186,14 @@ class Executor:
             return artifact
 
         def dropped(rank: int, reason: str) -> None:
-            self.journal.write("dropped", stage=stage.name, item=rank, reason=reason)
+            self._drop(stage, rank, over.get(rank, _OfNoUse(reason)))
 
         selection = await best(len(items), stage.want, attempt, dropped, stage.policy.patience, earlier)
         told = {"chosen": sorted(selection.chosen), "of": len(items), **selection.receipt()}
         self.journal.write("selected", stage=stage.name, **told)
-        if selection.chosen and selection != earlier:
+        if over and not selection.chosen:
+            raise next(iter(over.values()))
+        if selection.chosen and selection != earlier and not over:
             self.store.put(key, selection.data(), selection.receipt())
 
     async def _prefetch(self, step: Step, flow: Flow) -> None:
@@ -251,33 +262,12 @@ class Executor:
             values = {name: artifact.value for name, artifact in inputs.items()}
             take = functools.partial(self._taken, flow=flow, within=key)
             calls = Calls(step, _needs(inputs), take, self.store, self.journal, receipt, step.stage.name in self.fresh)
-            value = await self._tried(step, values, receipt, calls)
+            value = await tried(step, values, receipt, calls, self.journal)
             artifact = Artifact.of(value, kind.gives, (key,))
             plain = receipt.plain()
             if not calls.lacking:
                 self.store.put(key, artifact.data, plain, PAGE if kind.refetchable else None)
             return artifact, plain, True
-
-    async def _tried(self, step: Step, values: Mapping[str, Any], receipt: Receipt, calls: Calls) -> Any:
-        """The work itself, within its time limit, tried again where that may help."""
-        policy, began, tries = step.stage.policy, time.monotonic(), 0
-        while True:
-            try:
-                async with asyncio.timeout(policy.timeout):
-                    value = await step.make(values, receipt, calls)
-            except (ResearchError, TimeoutError) as error:
-                if isinstance(error, TimeoutError):
-                    error = TimedOutError(f"{step.stage.name}: no result within {policy.timeout:g} s")
-                if not error.passing or tries >= policy.retries:
-                    receipt.seconds = time.monotonic() - began - calls.busy
-                    if receipt.calls:
-                        self.journal.write("in_vain", stage=step.stage.name, receipt=receipt.plain())
-                    raise error from None
-                tries += 1
-                await asyncio.sleep(0.5 * 2**tries * random.uniform(0.5, 1))
-            else:
-                receipt.seconds = time.monotonic() - began - calls.busy
-                return value
 
 
 class _OfNoUse(ResearchError):

@@ -8,7 +8,7 @@ Every line has `event` and `at` (seconds since the run began, by the monotonic c
     reused     the same; the receipt tells what it took when it was made
                (both, for a part of other work: within, that work's key)
     step       stage, …                            how work that is made of parts went on
-    dropped    stage, item, reason                 left out, and why
+    dropped    stage, item, reason, cause          left out, and why; cause: "budget" if that was it
     selected   stage, chosen, of, left             the ranks that were taken, of how many; why others were not
     in_vain    stage, receipt or count             paid for or fetched, and of no use
     notice     text

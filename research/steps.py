@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .artifacts import Artifact
-from .errors import NotRecordedError, ResearchError, WebError
+from .errors import BudgetError, NotRecordedError, ResearchError, WebError
 from .journal import Journal
 from .ledger import Receipt
 from .pipeline import Stage
@@ -30,6 +30,7 @@ class Step:
     make: Callable[[Mapping[str, Any], Receipt, Calls], Awaitable[Any]]
     recorded_only: bool = False  # what is not in the store is an error, and is not made
     parts: Mapping[str, Step] = field(default_factory=dict)
+    seconds_left: Callable[[], float | None] = lambda: None  # that the run has for it
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Calls:
         except ResearchError as error:
             if isinstance(error, NotRecordedError):
                 self.lacking = True
-            elif part.stage.kind.web and error.of_item:
+            elif part.stage.kind.web and error.of_item and not isinstance(error, BudgetError):
                 self.store.put(place, str(error).encode("utf-8", "replace"), {})
             raise
 

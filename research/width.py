@@ -77,9 +77,9 @@ class _Tries:
     inner: Account
     sent: bool = False
 
-    def reserve(self, most: Usage) -> Callable[[Attempt], None]:
+    async def reserve(self, most: Usage) -> Callable[[Attempt], None]:
         self.gauge.check()
-        settle = self.inner.reserve(most)
+        settle = await self.inner.reserve(most)
         self.gauge.waiting -= 1
         self.gauge.sent += 1
         self.sent = True

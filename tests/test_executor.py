@@ -184,7 +184,7 @@ async def test_a_bug_surfaces_as_a_bug(bench: Bench, tmp_path: Path) -> None:
 
 
 async def test_retries_are_for_what_may_pass(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("research.executor.random.uniform", lambda *_: 0.001)
+    monkeypatch.setattr("research.trying.random.uniform", lambda *_: 0.001)
     bench.work["find"] = failing({"one": 2}, Bench.find, "query")
     text = PIPELINE.replace('gives = "hits"', 'gives = "hits"\nretries = 2')
     assert (await bench.run(pipeline(tmp_path, text))).text == ONE_TO_FOUR

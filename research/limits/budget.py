@@ -8,12 +8,13 @@ died had reserved counts as spent, since it may have been.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from research.errors import BudgetError, StoreError, UsageError
 
 NANO = 1_000_000_000
 MORE = "What is finished is kept: run it again with more"
+POLL = 0.05  # seconds between looks at what others have reserved
 TRANSACTION = 60.0  # seconds that a transaction waits for those of other processes
 ANSWERING = 0.25  # of the deadline: held back for the answer, and at most
 LONGEST_ANSWERING = 30.0  # seconds of it
@@ -121,6 +123,15 @@ class Budget:
             if usd or calls:
                 connection.execute("UPDATE settled SET usd = usd + ?, calls = calls + ?", (usd, calls))
 
+    def may_free(self, usd: int, share: tuple[int, int]) -> bool:
+        """Whether a call of `usd` would fit if those on their way came to cost nothing."""
+        with self._transaction() as connection:
+            spent, calls = connection.execute("SELECT usd, calls FROM settled").fetchone()
+            sent = connection.execute("SELECT COUNT(*) FROM held WHERE sent").fetchone()[0]
+        caps = self.caps
+        fits = caps.usd is None or spent + usd + share[0] <= caps.usd
+        return bool(sent) and fits and (caps.calls is None or calls + 1 + share[1] <= caps.calls)
+
     def spent(self) -> tuple[int, int]:
         """Settled: nano-dollars and calls."""
         with self._transaction() as connection:
@@ -205,32 +216,47 @@ def _dollars(nano: int) -> str:
 
 @dataclass
 class Purse:
-    """What one run may spend of a budget. `share` (nano-dollars, calls) is kept for its answer.
+    """What one run may spend of a budget.
 
-    The share is set aside with the first call, so that a run that is answered from the
-    store needs nothing. The run's time begins when the purse is made.
+    `plan` gives the share (nano-dollars, calls) that is kept for its answer, or raises what
+    forbids any call. It is asked once, with the first call, so that a run that is answered
+    from the store needs nothing. The run's time begins when the purse is made.
     """
 
     budget: Budget
-    share: tuple[int, int] = (0, 0)
+    plan: Callable[[], tuple[int, int]] = lambda: (0, 0)
     clock: Callable[[], float] = time.monotonic
+    _share: tuple[int, int] | None = None
     _kept: int | None = None
     _began: float = field(init=False)
 
     def __post_init__(self) -> None:
         self._began = self.clock()
 
-    def reserve(self, usd: int, *, answering: bool = False) -> Hold:
-        """Reserve a call of at most `usd` nano-dollars; only the answer's may use the share.
+    async def reserve(self, worst: Callable[[], int], *, answering: bool = False) -> Hold:
+        """Reserve a call of at most `worst()` nano-dollars; only the answer's may use the share.
 
-        Raises: BudgetError if a cap would be passed.
+        While calls are on their way that may turn out cheaper than was reserved, it waits for them.
+        Raises: BudgetError if a cap would be passed; what `plan` raises.
         """
+        if self._share is None:
+            self._share = self.plan()
+        usd = worst()
+        while True:
+            try:
+                return self._reserved(usd, self._share, answering)
+            except BudgetError:
+                if not self.budget.may_free(usd, (0, 0) if answering else self._share):
+                    raise
+            await asyncio.sleep(POLL)
+
+    def _reserved(self, usd: int, share: tuple[int, int], answering: bool) -> Hold:
         if answering:
             hold, _ = self.budget.reserve(usd, instead=self._kept)
             self._kept = None
-        else:
-            hold, kept = self.budget.reserve(usd, (0, 0) if self._kept is not None else self.share)
-            self._kept = self._kept if kept is None else kept
+            return hold
+        hold, kept = self.budget.reserve(usd, (0, 0) if self._kept is not None else share)
+        self._kept = self._kept if kept is None else kept
         return hold
 
     def seconds_left(self, *, answering: bool = False) -> float | None:
@@ -240,6 +266,19 @@ class Purse:
             return None
         kept = 0.0 if answering else min(ANSWERING * whole, LONGEST_ANSWERING)
         return max(0.0, self._began + whole - kept - self.clock())
+
+    @contextlib.asynccontextmanager
+    async def deadline(self) -> AsyncIterator[None]:
+        """Raises: BudgetError out of the block when the run's time is up."""
+        try:
+            async with asyncio.timeout(self.seconds_left(answering=True)) as limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise BudgetError(
+                f"budget reached: no answer within --deadline {self.budget.caps.seconds:g} s. {MORE}"
+            ) from None
 
     def close(self) -> None:
         """The run is over: what was kept for its answer is free again."""

@@ -145,7 +145,7 @@ class _Call:
         most, began = self._most, time.monotonic()
         async with self._entered(most.input + most.output) as slots:
             self.waited += time.monotonic() - began
-            settle = self.account.reserve(most)
+            settle = await self.account.reserve(most)
             exchange.begin()
             try:
                 completion = without(await exchange.completion(self.model.client()), self.model.secrets)

@@ -114,7 +114,7 @@ class Attempt:
 class Account(Protocol):
     """Who pays for a completion, try by try."""
 
-    def reserve(self, most: Usage) -> Callable[[Attempt], None]:
+    async def reserve(self, most: Usage) -> Callable[[Attempt], None]:
         """Leave to send one try that takes at most that much; what it gives is called with how the try ended.
 
         Raises: BudgetError if a cap would be passed.
@@ -125,7 +125,7 @@ class Account(Protocol):
 class Unpaid:
     """An account of nobody: everything is allowed, and nothing written down."""
 
-    def reserve(self, most: Usage) -> Callable[[Attempt], None]:
+    async def reserve(self, most: Usage) -> Callable[[Attempt], None]:
         return lambda attempt: None
 
 

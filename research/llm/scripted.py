@@ -39,7 +39,8 @@ class ScriptedModel:
         self, request: Request, account: Account | None = None, on_text: Callable[[str | None], None] | None = None
     ) -> Completion:
         asked = sum(len(part.split()) for part in (request.system, *(message.text for message in request.messages)))
-        settle = (account or Unpaid()).reserve(Usage(input=asked, output=request.max_tokens + request.reasoning_tokens))
+        most = Usage(input=asked, output=request.max_tokens + request.reasoning_tokens)
+        settle = await (account or Unpaid()).reserve(most)
         self.requests.append(request)
         reply = self._script(request)
         if isinstance(reply, Exception):

@@ -29,11 +29,11 @@ class JobAccount:
         self._waited = 0.0
         self._failed = ""
 
-    def reserve(self, most: Usage) -> Callable[[Attempt], None]:
+    async def reserve(self, most: Usage) -> Callable[[Attempt], None]:
         """Raises: BudgetError if a cap would be passed."""
         job, hold = self._job, None
         if job.purse is not None and not job.model.name.startswith(BUILTIN):
-            hold = job.purse.reserve(self._worst(most), answering=job.answering)
+            hold = await job.purse.reserve(lambda: self._worst(most), answering=job.answering)
 
         def settle(attempt: Attempt) -> None:
             self._settle(attempt, most, hold)

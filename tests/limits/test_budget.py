@@ -109,48 +109,92 @@ def test_calls_are_counted_as_money_is() -> None:
     budget.reserve(0)[0].settle(0)
 
 
-def test_the_answers_share_is_kept() -> None:
-    purse = Purse(Budget(Caps(usd=10 * CENT)), share=(4 * CENT, 1))
-    purse.reserve(3 * CENT).settle(3 * CENT)
-    purse.reserve(3 * CENT).settle(3 * CENT)
+def purse(budget: Budget, usd: int = 4 * CENT, calls: int = 1) -> Purse:
+    return Purse(budget, lambda: (usd, calls))
+
+
+async def spend(purse: Purse, most: int, cost: int, answering: bool = False) -> None:
+    (await purse.reserve(lambda: most, answering=answering)).settle(cost)
+
+
+async def test_the_answers_share_is_kept() -> None:
+    own = purse(Budget(Caps(usd=10 * CENT)))
+    await spend(own, 3 * CENT, 3 * CENT)
+    await spend(own, 3 * CENT, 3 * CENT)
     with pytest.raises(BudgetError, match=r"\$0.1 is spent or reserved"):
-        purse.reserve(1)
-    answer = purse.reserve(4 * CENT, answering=True)
+        await own.reserve(lambda: 1)
+    await spend(own, 4 * CENT, CENT, answering=True)
+    await spend(own, 3 * CENT, CENT, answering=True)
     with pytest.raises(BudgetError):
-        purse.reserve(1, answering=True)
-    answer.settle(CENT)
-    purse.reserve(3 * CENT, answering=True).settle(0)
-    assert purse.budget.spent() == (7 * CENT, 4)
+        await own.reserve(lambda: 3 * CENT, answering=True)
+    assert own.budget.spent() == (8 * CENT, 4)
 
 
-def test_shares_of_several_runs_add_up_and_end_with_them() -> None:
+async def test_shares_of_several_runs_add_up_and_end_with_them() -> None:
     budget = Budget(Caps(usd=10 * CENT))
-    one, other = (Purse(budget, share=(4 * CENT, 1)) for _ in range(2))
-    one.reserve(CENT).settle(CENT)
-    other.reserve(CENT).settle(CENT)
+    one, other = purse(budget), purse(budget)
+    await spend(one, CENT, CENT)
+    await spend(other, CENT, CENT)
     with pytest.raises(BudgetError):
-        one.reserve(CENT)
+        await one.reserve(lambda: CENT)
     other.close()
     other.close()
-    one.reserve(4 * CENT).settle(0)
+    await spend(one, 4 * CENT, 0)
 
 
-def test_a_share_is_set_aside_with_the_first_call_only() -> None:
-    purse = Purse(Budget(Caps(usd=CENT)), share=(4 * CENT, 1))
+async def test_a_share_is_set_aside_with_the_first_call_only() -> None:
+    own = purse(Budget(Caps(usd=CENT)))
+    own.close()
     with pytest.raises(BudgetError, match=r"\$0.04 kept for the answer"):
-        purse.reserve(0)
-    assert purse.budget.spent() == (0, 0)
-    purse.reserve(CENT, answering=True)
+        await own.reserve(lambda: 0)
+    assert own.budget.spent() == (0, 0)
+    await own.reserve(lambda: CENT, answering=True)
+
+
+async def test_what_forbids_any_call_is_told_before_the_first() -> None:
+    def plan() -> tuple[int, int]:
+        raise UsageError("the price is unknown")
+
+    own = Purse(Budget(Caps(usd=NANO)), plan)
+    with pytest.raises(UsageError):
+        await own.reserve(lambda: 1 // 0)
+
+
+async def test_who_is_refused_waits_for_what_may_turn_out_cheaper() -> None:
+    budget = Budget(Caps(usd=10 * CENT))
+    one, other = purse(budget, 0, 0), purse(budget, 0, 0)
+    hold = await one.reserve(lambda: 8 * CENT)
+    waiting = asyncio.create_task(other.reserve(lambda: 5 * CENT))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    hold.settle(2 * CENT)
+    (await asyncio.wait_for(waiting, 2)).settle(5 * CENT)
+    last = await one.reserve(lambda: 3 * CENT)
+    waiting = asyncio.create_task(other.reserve(lambda: 5 * CENT))
+    with pytest.raises(BudgetError):  # at once: it would not fit even if that cost nothing
+        await asyncio.wait_for(waiting, 2)
+    last.release()
+
+
+async def test_a_deadline_ends_a_run() -> None:
+    with pytest.raises(BudgetError, match=r"no answer within --deadline 0.05 s"):
+        async with Purse(Budget(Caps(seconds=0.05))).deadline():
+            await asyncio.sleep(5)
+    with pytest.raises(TimeoutError):
+        async with Purse(Budget(Caps(seconds=5.0))).deadline():
+            raise TimeoutError
+    async with Purse(Budget(Caps())).deadline():
+        pass
 
 
 def test_time_is_held_back_for_the_answer() -> None:
     now = 100.0
-    purse = Purse(Budget(Caps(seconds=40.0)), clock=lambda: now)
-    assert purse.seconds_left() == 30.0
-    assert purse.seconds_left(answering=True) == 40.0
+    own = Purse(Budget(Caps(seconds=40.0)), clock=lambda: now)
+    assert own.seconds_left() == 30.0
+    assert own.seconds_left(answering=True) == 40.0
     now = 135.0
-    assert purse.seconds_left() == 0.0
-    assert purse.seconds_left(answering=True) == 5.0
+    assert own.seconds_left() == 0.0
+    assert own.seconds_left(answering=True) == 5.0
     assert Purse(Budget(Caps(seconds=600.0)), clock=lambda: now).seconds_left() == 570.0
     assert Purse(Budget(Caps())).seconds_left() is None
 
@@ -164,9 +208,11 @@ def test_an_account_that_cannot_be_kept_lets_nothing_through(tmp_path: Path) -> 
 def test_what_a_process_that_died_had_reserved_counts_as_spent(tmp_path: Path) -> None:
     file = tmp_path / "budget.db"
     code = (
-        "import os, sys; from pathlib import Path; from research.limits.budget import *; "
-        f"purse = Purse(Budget(Caps(usd={10 * CENT}), Path(sys.argv[1])), share=({4 * CENT}, 1)); "
-        f"purse.reserve({CENT}).settle({CENT}); purse.reserve({2 * CENT}); os.kill(os.getpid(), 9)"
+        "import asyncio, os, sys; from pathlib import Path; from research.limits.budget import *\n"
+        f"purse = Purse(Budget(Caps(usd={10 * CENT}), Path(sys.argv[1])), lambda: ({4 * CENT}, 1))\n"
+        f"asyncio.run(purse.reserve(lambda: {CENT})).settle({CENT})\n"
+        f"asyncio.run(purse.reserve(lambda: {2 * CENT}))\n"
+        "os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code, str(file)], cwd=ROOT, timeout=60)
     budget = Budget(Caps(usd=10 * CENT), file)

@@ -57,7 +57,8 @@ class ExtractiveModel:
         text, calls = said if isinstance(said, tuple) else (said, ())
         output = _tokens(text, *(call.arguments for call in calls))
         usage = Usage(input=_tokens(request.system, *(message.text for message in request.messages)), output=output)
-        (account or Unpaid()).reserve(usage)(Attempt(usage, seconds=time.monotonic() - began))
+        settle = await (account or Unpaid()).reserve(usage)
+        settle(Attempt(usage, seconds=time.monotonic() - began))
         if on_text is not None:
             on_text(text)
         finish: Finish = "length" if output > request.max_tokens else "tool_calls" if calls else "stop"
