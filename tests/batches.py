@@ -24,6 +24,7 @@ from research.rows import Choice, LocalRows, Selection
 from research.settings import Settings
 from research.width import Gauge
 
+ALL = Choice()
 DATES = Dates("2025-03-01", "2025-03-01")
 
 
@@ -100,7 +101,7 @@ class Lab:
         self.out = self.folder / "results.jsonl"
         self.file = question_file(self.folder / "questions.csv", self.count)
 
-    async def run(self, choice: Choice = Choice(), ordered: bool = False, most: int | None = None) -> Batch:
+    async def run(self, choice: Choice = ALL, ordered: bool = False, most: int | None = None) -> Batch:
         results, gauge = Results(self.out), Gauge()
         model = gauge.model(Counting(self))
         app = App(Settings(self.folder / "home"), {"cheap": model, "capable": model}, price=lambda *_: 1_000_000)

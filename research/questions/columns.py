@@ -48,6 +48,8 @@ def find(names: Iterable[str], known: Iterable[str]) -> str | None:
 
 def question_column(values: Mapping[str, Any]) -> str | None:
     """The column of the question; where no name tells, the only one that is nothing else. None if none can be told."""
+    if [*values] == [""]:
+        return ""
     filled = [name for name, value in values.items() if value not in (None, "", [])]
     found = find(filled, QUESTION) or find(values, QUESTION)
     if found is not None:

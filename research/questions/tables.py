@@ -47,6 +47,8 @@ def _entry(record: Record, names: list[str]) -> Entry | Problem:
         return Problem(
             line, f"{len(cells)} cells in a table of {len(names)} columns; put cells that hold the delimiter in quotes"
         )
+    if len(cells) == 1 < len(names):
+        return Problem(line, f"1 cell in a table of {len(names)} columns; put cells that hold line breaks in quotes")
     padded = [*cells, *[""] * (len(names) - len(cells))]
     return Entry(line, {name: cell for name, cell in zip(names, padded, strict=False) if name})
 
@@ -67,16 +69,17 @@ def _delimiter(lines: list[str]) -> str:
 def _is_quoted(lines: list[str]) -> bool:
     """Whether quotes mark cells in a table of tabs, rather than being part of what is said."""
     reader = csv.reader(lines, delimiter="\t", strict=True)
-    widths: set[int] = set()
+    widths: list[int] = []
     last = 0
     try:
         for cells in reader:
-            widths.add(len(cells))
+            widths.append(len(cells))
             last = reader.line_num
     except csv.Error as error:  # the last of these lines may be in the middle of a cell
         if "unexpected end" not in str(error) or len(lines) < LOOKED_AT or len(lines) - last > HEADER_WITHIN:
             return False
-    return len(widths - {0}) <= 1
+    widths = [width for width in widths if width]
+    return not widths or max(widths) == widths[0]
 
 
 def _records(lines: Iterator[str], delimiter: str, quoted: bool) -> Iterator[Record | Problem]:

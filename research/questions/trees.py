@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from research.errors import UsageError
+from research.questions.columns import QUESTION, find
 from research.questions.entries import Entries, Entry, Problem, lines_of, whole
 
 LISTS = ("questions", "tests", "data", "examples", "rows", "items", "queries", "test_cases")
@@ -42,7 +43,7 @@ def entry(line: int, value: Any) -> Entry | Problem:
 def json_file(path: Path, encoding: str) -> Entries:
     """A list, an object that holds one, or one value a line after all."""
     first = next((line for line in lines_of(path, encoding) if line.strip()), "")
-    if first.lstrip()[:1] == "{" and _is_json(first):
+    if _is_row(first):
         yield from json_lines(lines_of(path, encoding))
         return
     text = whole(path, encoding)
@@ -116,12 +117,13 @@ def _past(text: str, at: int) -> int:
     return _SPACE.match(text, at).end()  # type: ignore[union-attr]
 
 
-def _is_json(text: str) -> bool:
+def _is_row(line: str) -> bool:
+    """Whether a line is an object with a question, so that each line is one."""
     try:
-        json.loads(text)
+        made = entry(1, json.loads(line)) if line.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
         return False
-    return True
+    return isinstance(made, Entry) and find(made.values, QUESTION) is not None
 
 
 def _refused(constant: str) -> Any:
