@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from .app import App, Dates, load_pipeline
+from .ceilings import budget_of
 from .errors import UsageError
 from .llm.messages import Model
 from .records import Answer, Question
@@ -26,27 +27,36 @@ async def ask(
     as_of: str | None = None,
     web_date: str | None = None,
     models: dict[str, Model] | None = None,
+    max_usd: float | str | None = None,
+    max_calls: int | None = None,
+    deadline: float | None = None,
 ) -> Answer:
     """The answer to one question, with citations that carry both spans: in the answer and in the source.
 
     `search` names engines and local indexes, each asked where those before it fail
     ("duckduckgo,wikipedia", "local:NAME"); `offline` asks the bundled sample web, `world` a
     recorded one. All that the web answers is kept in the new file `record`. `models`, for
-    "cheap" and "capable", are else those of the settings. Runs are kept as those of the
-    command line are.
+    "cheap" and "capable", are else those of the settings. `max_usd` (dollars, or "none"),
+    `max_calls` and `deadline` (seconds) are caps; paid models have a default ceiling. Runs are
+    kept as those of the command line are.
     Raises: UsageError for what is no question, pipeline or web; else what the run raises.
     """
-    settings = Settings.read({"search": search, "pipeline": pipeline})
+    caps = {"max_usd": max_usd, "max_calls": max_calls, "deadline": deadline}
+    flags = {name: None if value is None else str(value) for name, value in caps.items()}
+    settings = Settings.read({"search": search, "pipeline": pipeline, **flags})
     loaded, tiers = load_pipeline(settings.pipeline), Tiers(settings)
-    app = App(settings, models or tiers.models_of(loaded), price=tiers.prices.price, fee=tiers.prices.search_fee)
+    bound = models or tiers.models_of(loaded)
+    budget = budget_of(settings, () if models else bound.values(), tiers.prices.free)
+    app = App(settings, bound, price=tiers.prices.price, fee=tiers.prices.search_fee)
     try:
         async with opened(settings, app.store, offline=offline, world=world) as chosen:
             dates = Dates.resolve(as_of, web_date, today=chosen.date)
             with recorded(chosen, record, dates.web_date) as web:
-                return (await app.ask(asked(question), loaded, web, dates)).answer
+                return (await app.ask(asked(question), loaded, web, dates, budget=budget)).answer
     finally:
         await tiers.aclose()
         app.close()
+        budget.close()
 
 
 def asked(text: str) -> Question:

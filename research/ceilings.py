@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .errors import BudgetError, UsageError
-from .limits.budget import Caps
+from .limits.budget import Budget, Caps
 from .records import Answer, Ending
 
 if TYPE_CHECKING:
@@ -35,6 +35,14 @@ def caps_of(settings: Settings, paid: bool) -> Caps:
     if paid and not settings.deadline:
         caps = replace(caps, seconds=DEFAULT.seconds)
     return caps
+
+
+def budget_of(settings: Settings, models: Iterable[Model], free: Callable[[str], bool]) -> Budget:
+    """The budget of one question, under the default ceiling if a model may cost money.
+
+    Raises: UsageError for a setting that is no cap.
+    """
+    return Budget(caps_of(settings, paid=not all(free(model.name) for model in models)))
 
 
 def plan(pipeline: Pipeline, models: Mapping[str, Model], price: Price, caps: Caps) -> tuple[int, int]:

@@ -74,6 +74,8 @@ class Total:
     fetches: int = 0
     input: int = 0
     output: int = 0
+    estimated: int = 0  # calls whose usage was not told, at the most that they can have cost
+    waited: float = 0.0  # seconds that calls waited for rate slots and further tries, added up
 
     def add(self, calls: Iterable[dict[str, Any]]) -> None:
         """Adds calls as `Receipt.plain` gives them."""
@@ -86,6 +88,8 @@ class Total:
             self.fetches += call["what"] == "fetch"
             self.input += call.get("input", 0) + call.get("cache_read", 0) + call.get("cache_write", 0)
             self.output += call.get("output", 0)
+            self.estimated += call.get("estimated", False)
+            self.waited = round(self.waited + call.get("waited", 0.0), 4)
 
 
 def dollars(nano: int, unknown: int = 0) -> str:

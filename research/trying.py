@@ -57,5 +57,5 @@ async def _once(step: Step, values: Mapping[str, Any], receipt: Receipt, calls: 
 def _time_is_up(step: Step) -> BudgetError:
     return BudgetError(
         f"budget reached: {step.stage.name} was not done in time for the deadline. What is finished is kept: "
-        "run it again with a later --deadline"
+        "run it again with a higher --deadline"
     )

@@ -71,12 +71,18 @@ def ask(
     verify: Annotated[
         bool, typer.Option("--verify", help="Let the cheap model check each sentence against its quotes.")
     ] = False,
+    max_usd: Annotated[
+        str | None, typer.Option(help='The most it may spend; "none" lifts the default.', metavar="DOLLARS")
+    ] = None,
+    max_calls: Annotated[str | None, typer.Option(help="The most model calls it may make.", metavar="N")] = None,
+    deadline: Annotated[str | None, typer.Option(help="The time it may take.", metavar="SECONDS")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what it may cost, and spend nothing.")] = False,
 ) -> None:
     """Answer a question from the web, with citations."""
     from .ending import run
 
     flags = {"cheap": cheap, "capable": capable, "pipeline": pipeline, "search": search}
+    flags |= {"max_usd": max_usd, "max_calls": max_calls, "deadline": deadline}
     flags |= {"region": region, "language": language, "recency": recency, "allow_addresses": allow_addresses}
     wish = Wish(
         question, flags, offline, json, out, force, tuple(fresh or ()), frozen, as_of, web_date, strict, cite,
@@ -111,6 +117,7 @@ async def answered(wish: Wish) -> int:
     """Runs the question, prints the answer, and gives the exit code."""
     from ..api import asked
     from ..app import App, Dates, load_pipeline
+    from ..ceilings import budget_of
     from ..settings import Settings
     from ..tiers import Tiers
     from ..webs import opened, recorded
@@ -132,7 +139,9 @@ async def answered(wish: Wish) -> int:
 
         tell(pipeline, question.text, tiers, wish.offline or wish.world is not None, wish.json)
         return 0
-    app = App(settings, tiers.models_of(pipeline), progress.notice, tiers.prices.price, tiers.prices.search_fee)
+    models = tiers.models_of(pipeline)
+    budget = budget_of(settings, models.values(), tiers.prices.free)
+    app = App(settings, models, progress.notice, tiers.prices.price, tiers.prices.search_fee)
     asked_web = opened(settings, app.store, progress.notice, offline=wish.offline, world=wish.world)
     try:
         with progress:
@@ -141,11 +150,13 @@ async def answered(wish: Wish) -> int:
                 with recorded(chosen, wish.record, dates.web_date) as web:
                     progress.begins(app, pipeline, web, dates)
                     result = await app.ask(
-                        question, pipeline, web, dates, fresh=fresh, frozen=wish.frozen, listeners=(progress.listen,)
-                    )
+                        question, pipeline, web, dates, fresh=fresh, frozen=wish.frozen, budget=budget,
+                        listeners=(progress.listen,),
+                    )  # fmt: skip
     finally:
         await tiers.aclose()
         app.close()
+        budget.close()
     deliver(wish, result)
     progress.summary(result)
     return exit_code(result, wish.strict)

@@ -21,7 +21,7 @@ from pathlib import Path
 from research.errors import BudgetError, StoreError, UsageError
 
 NANO = 1_000_000_000
-MORE = "What is finished is kept: run it again with more"
+MORE = "What is finished is kept: run it again with a higher"
 POLL = 0.05  # seconds between looks at what others have reserved
 TRANSACTION = 60.0  # seconds that a transaction waits for those of other processes
 ANSWERING = 0.25  # of the deadline: held back for the answer, and at most
@@ -110,11 +110,11 @@ class Budget:
             kept = f", and {_dollars(share[0])} kept for the answer" if share[0] else ""
             raise BudgetError(
                 f"budget reached: a call of at most {_dollars(usd)}{kept} would pass --max-usd "
-                f"{caps.usd / NANO:g}, of which {_dollars(spent)} is spent or reserved. {MORE}"
+                f"{caps.usd / NANO:g}, of which {_dollars(spent)} is spent or reserved. {MORE} --max-usd"
             )
         if caps.calls is not None and calls + 1 + share[1] > caps.calls:
             kept = ", with one kept for the answer" if share[1] else ""
-            raise BudgetError(f"budget reached: {calls} of --max-calls {caps.calls} are used{kept}. {MORE}")
+            raise BudgetError(f"budget reached: {calls} of --max-calls {caps.calls} are used{kept}. {MORE} --max-calls")
 
     def end(self, row: int, usd: int, calls: int) -> None:
         """A hold is over: it cost so much."""
@@ -277,7 +277,7 @@ class Purse:
             if not limit.expired():
                 raise
             raise BudgetError(
-                f"budget reached: no answer within --deadline {self.budget.caps.seconds:g} s. {MORE}"
+                f"budget reached: no answer within --deadline {self.budget.caps.seconds:g} s. {MORE} --deadline"
             ) from None
 
     def close(self) -> None:
