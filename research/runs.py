@@ -78,7 +78,7 @@ class Runs:
         run = Run(self.folder / f"{now.strftime(_STAMP)[:-3]}-{tail}")
         try:
             run.folder.mkdir(mode=0o700, parents=True)
-            text = json.dumps({"run": run.id, **manifest}, ensure_ascii=False, indent=1)
+            text = escaped_json(json.dumps({"run": run.id, **manifest}, ensure_ascii=False, indent=1))
             (run.folder / "manifest.json").write_text(text, encoding="utf-8")
         except OSError as error:
             raise StoreError(

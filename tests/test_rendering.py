@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from research.cli.evidence import lines, links
 from research.evidence.markers import cite, find
-from research.records import Answer, Citation, Ending, Fact, Grade
+from research.records import Answer, Ending, Fact, Grade
 from research.rendering import markdown, markers, plain
 
 

@@ -72,7 +72,9 @@ def _typers_or_bug(error: Exception) -> int:
     if show is None or code is None:
         raise error
     usage = getattr(getattr(error, "ctx", None), "get_usage", lambda: "")()
-    print("\n".join(line for line in (usage, f"error: {show()}") if line), file=sys.stderr)
+    from ..output import clean
+
+    print(clean("\n".join(line for line in (usage, f"error: {show()}") if line)), file=sys.stderr)
     return 2
 
 

@@ -28,6 +28,7 @@ async def _build(folder: Path, name: str) -> int:
     import sys
 
     from .. import webs
+    from ..output import clean
     from ..settings import Settings
 
     index = Settings.read().index(webs.checked(name))
