@@ -34,6 +34,6 @@ async def _build(folder: Path, name: str) -> int:
     index = Settings.read().index(webs.checked(name))
     report = await webs.build(index, folder)
     for unreadable in report.unreadable:
-        print(f"  {unreadable}", file=sys.stderr)
+        print(f"  {clean(str(unreadable))}", file=sys.stderr)
     print(report)
     return 0
