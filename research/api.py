@@ -12,6 +12,7 @@ from .errors import UsageError
 from .llm.messages import Model
 from .records import Answer, Question
 from .settings import Settings
+from .stages.verify import with_verification
 from .tiers import Tiers
 from .webs import opened, recorded
 
@@ -30,6 +31,7 @@ async def ask(
     max_usd: float | str | None = None,
     max_calls: int | None = None,
     deadline: float | None = None,
+    verify: bool = False,
 ) -> Answer:
     """The answer to one question, with citations that carry both spans: in the answer and in the source.
 
@@ -37,14 +39,16 @@ async def ask(
     ("duckduckgo,wikipedia", "local:NAME"); `offline` asks the bundled sample web, `world` a
     recorded one. All that the web answers is kept in the new file `record`. `models`, for
     "cheap" and "capable", are else those of the settings. `max_usd` (dollars, or "none"),
-    `max_calls` and `deadline` (seconds) are caps; paid models have a default ceiling. Runs are
-    kept as those of the command line are.
+    `max_calls` and `deadline` (seconds) are caps; paid models have a default ceiling. With
+    `verify` the cheap model checks each sentence against its quotes. Runs are kept as those of
+    the command line are.
     Raises: UsageError for what is no question, pipeline or web; else what the run raises.
     """
     caps = {"max_usd": max_usd, "max_calls": max_calls, "deadline": deadline}
     flags = {name: None if value is None else str(value) for name, value in caps.items()}
     settings = Settings.read({"search": search, "pipeline": pipeline, **flags})
     loaded, tiers = load_pipeline(settings.pipeline), Tiers(settings)
+    loaded = with_verification(loaded) if verify else loaded
     bound = models or tiers.models_of(loaded)
     budget = budget_of(settings, () if models else bound.values(), tiers.prices.free)
     app = App(settings, bound, price=tiers.prices.price, fee=tiers.prices.search_fee)

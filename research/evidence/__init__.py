@@ -9,8 +9,13 @@
     languages    whether two texts are plainly in different languages
     checks       whether a sentence is borne out by the quotes it cites; recall and precision
     duplicates   copies of one text
+    folding      facts of copies, told as facts of the page that counts
     differences  values that differ for the same thing
-    untrusted    text of strangers, made safe for prompts, terminals and files
+    freshness    whether evidence is as recent as its question implies
+    leaks        a model's reply without our own prompts
+    drafts       a model's reply, taken apart
+    answers      what a checked text makes: an answer, its ending, its notes
+    untrusted    text of strangers, made safe for prompts
 
 Nothing here fetches, asks a model, or looks at a clock. Every function is linear, or
 nearly so, in the length of the text it is given: strangers wrote it.

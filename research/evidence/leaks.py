@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ..sentences import spans, words
 
@@ -18,11 +19,11 @@ def without_prompt(text: str, prompt: str, evidence: Sequence[str] = ()) -> tupl
     What stands in `evidence` may be repeated: a page can be about prompts.
     """
     text = _FENCE.sub("", text)
-    ours = runs(prompt)
-    for passage in evidence:
-        ours -= runs(passage)
     sentences = spans(text)
-    leaked = _touched([words(text[start:end]) for start, end in sentences], ours)
+    told = [words(text[start:end]) for start, end in sentences]
+    leaked = _touched(told, _prompts_runs(prompt))
+    if leaked and evidence:
+        leaked = _touched(told, _prompts_runs(prompt).difference(*map(runs, evidence)))
     made, place = [], 0
     for number in sorted(leaked):
         start, end = sentences[number]
@@ -31,7 +32,12 @@ def without_prompt(text: str, prompt: str, evidence: Sequence[str] = ()) -> tupl
     return ("".join(made) + text[place:]).strip(), len(leaked)
 
 
-def _touched(sentences: Sequence[Sequence[str]], ours: set[tuple[str, ...]]) -> set[int]:
+@lru_cache(maxsize=32)
+def _prompts_runs(prompt: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(runs(prompt))
+
+
+def _touched(sentences: Sequence[Sequence[str]], ours: frozenset[tuple[str, ...]]) -> set[int]:
     """Which sentences have a part in a run of `ours`; one may go over several short sentences."""
     owners = [(word, number) for number, sentence in enumerate(sentences) for word in sentence]
     touched: set[int] = set()

@@ -13,11 +13,11 @@ from pydantic import BaseModel, Field
 from ..kinds import Kind, Params
 from ..records import Fact, Page, Question
 from ..store import digest
+from .ahead import import_checks
 from .job import Job
 
 if TYPE_CHECKING:
     from ..evidence.quotes import Located
-
 
 LONGEST_CLAIM = 600  # characters
 
@@ -52,6 +52,7 @@ async def extract(job: Job, question: Question, page: Page) -> list[Fact]:
         "date": page.date,
         "text": narrowed.text,
     }
+    import_checks()
     reply = await job.ask(job.request(given, shown), ExtractReply)
     return located(job, page, reply.facts[: params.most])
 

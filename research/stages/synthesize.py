@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 from ..errors import MalformedError, RefusedError, TruncatedError
 from ..kinds import Kind, Params
 from ..records import Answer, Ending, Fact, Page, Plan, Question
+from .ahead import import_checks
 from .job import Job
 
 if TYPE_CHECKING:
@@ -53,13 +54,14 @@ async def synthesize(
     if not facts:
         reason = "no evidence was found"
         return Answer(text="", ending=Ending.NOT, reason=reason, cause="no evidence", notes=notes, as_of=as_of)
-    from ..evidence.answers import Asked, finished
     from ..evidence.folding import fold
 
     found = fold(facts, pages or ())
     shown = shared_out(found.facts, params.most)
     request = asked(job, question, shown, as_of)
     draft, cited = await (keyed if params.form == "keyed" else written)(job, request, shown)
+    from ..evidence.answers import Asked, finished
+
     return finished(draft, cited, Asked(question.text, as_of, found), notes)
 
 
@@ -77,11 +79,13 @@ async def unsearched(job: Job, question: Question, why: str, as_of: str, notes: 
 
 async def written(job: Job, request: Request, facts: list[Fact]) -> tuple[Draft, Cited]:
     """A free text with markers; asked for once more if it cites nothing or what is not there."""
-    from ..evidence.drafts import read
-    from ..evidence.markers import cite
     from ..llm.messages import Message
 
+    import_checks()
     completion = await told(job, request)
+    from ..evidence.drafts import read
+    from ..evidence.markers import cite
+
     draft = read(completion.text, instructions(job), facts)
     cited = cite(draft.text, facts)
     if not draft.refused and (cited.removed_markers or not cited.citations):
