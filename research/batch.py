@@ -31,6 +31,7 @@ from research.width import PERIOD, Gauge, HaltedError, Width
 if TYPE_CHECKING:
     from research.app import Asked
     from research.questions import Row
+    from research.records import Answer
 
 STOPPING = (AuthError, OutOfMoneyError, UnknownModelError)  # the next row would meet them too
 OUTAGE = 20  # rows in a row, and twice those at work, that a provider failed: it is down
@@ -50,14 +51,6 @@ class Rows(Protocol):
 
         Raises: StoreError if it can't be kept.
         """
-        ...
-
-
-class Budget(Protocol):
-    """What all rows together may spend."""
-
-    def spent(self) -> tuple[int, int]:
-        """Settled so far: nano-dollars and calls."""
         ...
 
 
@@ -199,35 +192,44 @@ class Batch:
         except HaltedError:
             self._again.append(task)
         except BudgetError as error:
-            late = self.deadline is not None and time.monotonic() - began > self.deadline / 2
-            await self._over_budget(task, error, late)
+            await self._over_budget(task, error, began, None)
         except (UsageError, StoreError):
             raise
         except ResearchError as error:
             await self._failed(task, error)
         else:
             self._failures = 0
-            self.tally.endings[asked.answer.ending] += 1
-            await self._finish(task, answered(task.row, asked.answer, task.lines, self.made))
+            if cut_short_by_budget(asked):
+                await self._over_budget(task, BudgetError(asked.answer.reason), began, asked.answer)
+            else:
+                await self._answered(task, asked.answer)
 
-    async def _over_budget(self, task: Task, error: BudgetError, late: bool) -> None:
-        """What others have reserved may come free: only who is alone and refused tells that the budget is used up."""
-        if late:
-            await self._failed(task, error)
+    async def _over_budget(self, task: Task, error: BudgetError, began: float, part: Answer | None) -> None:
+        """A cap was met; `part` is the answer that came of it all the same, if one did.
+
+        What others have reserved may come free: only who is alone and refused tells that the
+        budget is used up. Where a row's own time was up, no budget is to blame.
+        """
+        if self.deadline is not None and time.monotonic() - began > self.deadline / 2:
+            await (self._failed(task, error) if part is None else self._answered(task, part))
         elif self.stop is None and self.running > 1:
             self.width.cap(self.running - 1)
             self._again.append(task)
         else:
             self._halt(error, 5)
-            await self._failed(task, error)
+            await self._failed(task, error, part)
 
-    async def _failed(self, task: Task, error: ResearchError) -> None:
+    async def _answered(self, task: Task, answer: Answer) -> None:
+        self.tally.endings[answer.ending] += 1
+        await self._finish(task, answered(task.row, answer, task.lines, self.made))
+
+    async def _failed(self, task: Task, error: ResearchError, part: Answer | None = None) -> None:
         if isinstance(error, ProviderError):
             self._failures += 1
             if isinstance(error, STOPPING) or self._failures >= OUTAGE + 2 * self.running:
                 self._halt(error, 6)
         self.tally.errors[type(error).__name__] += 1
-        await self._finish(task, failed(task.row, error, task.lines, self.made))
+        await self._finish(task, failed(task.row, error, task.lines, self.made, part))
 
     def _halt(self, error: ResearchError, exit_code: int) -> None:
         """Take no further rows, and let no further call go out; what is on its way comes in."""
@@ -255,6 +257,12 @@ class Batch:
             return self._again.popleft()
         row = await self.rows.take()
         return None if row is None else Task(row)
+
+
+def cut_short_by_budget(asked: Asked) -> bool:
+    """Whether something was left out of an answer for want of money, calls or time."""
+    last = max(at for at, line in enumerate(asked.lines) if line["event"] == "began")
+    return any(line["event"] == "dropped" and line.get("cause") == "budget" for line in asked.lines[last:])
 
 
 def _first(group: BaseExceptionGroup[ResearchError]) -> ResearchError:

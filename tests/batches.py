@@ -15,7 +15,8 @@ from typing import Any
 from research.app import App, Dates, load_pipeline
 from research.batch import Batch
 from research.batches import recipe_of
-from research.llm.messages import Completion, Request
+from research.limits import Budget, Caps
+from research.llm.messages import Account, Attempt, Completion, Request, Unpaid, Usage
 from research.llm.scripted import ScriptedModel
 from research.questions import Questions, Row
 from research.records import Hit, Outcome, Page
@@ -25,6 +26,7 @@ from research.settings import Settings
 from research.width import Gauge
 
 ALL = Choice()
+FREE = Caps()
 DATES = Dates("2025-03-01", "2025-03-01")
 
 
@@ -101,10 +103,13 @@ class Lab:
         self.out = self.folder / "results.jsonl"
         self.file = question_file(self.folder / "questions.csv", self.count)
 
-    async def run(self, choice: Choice = ALL, ordered: bool = False, most: int | None = None) -> Batch:
+    async def run(
+        self, choice: Choice = ALL, ordered: bool = False, most: int | None = None, caps: Caps = FREE
+    ) -> Batch:
         results, gauge = Results(self.out), Gauge()
         model = gauge.model(Counting(self))
         app = App(Settings(self.folder / "home"), {"cheap": model, "capable": model}, price=lambda *_: 1_000_000)
+        budget = Budget(caps, self.folder / "budget.db")
         try:
             pipeline = load_pipeline(self.pipeline)
             recipe = recipe_of(app, pipeline, self.web, DATES)
@@ -113,14 +118,15 @@ class Lab:
             self.rows.survey()
 
             def ask(row: Row, listen: Callable[[dict[str, Any]], None]) -> Any:
-                return app.ask(row.question, pipeline, self.web, DATES, listeners=(listen,))
+                return app.ask(row.question, pipeline, self.web, DATES, budget=budget, listeners=(listen,))
 
             made = {"pipeline": pipeline.name, "recipe": recipe.digest, **vars(DATES)}
-            self.batch = Batch(self.rows, ask, made, gauge, most)
+            self.batch = Batch(self.rows, ask, made, gauge, most, caps.seconds)
             await self.batch.run()
             self.rows.flush()
             results.settle(in_order=ordered)
         finally:
+            budget.close()
             app.close()
             results.close()
         return self.batch
@@ -134,10 +140,23 @@ class Counting(ScriptedModel):
         super().__init__(lab.script, "scripted:model")
         self.lab = lab
 
-    async def complete(self, request: Request, *rest: Any, **more: Any) -> Completion:
-        self.lab.calls[f"{request.purpose} {tower(str(request.given))}"] += 1
+    async def complete(self, request: Request, account: Account | None = None, on_text: Any = None) -> Completion:
+        return await super().complete(request, Sending(account or Unpaid(), self.lab, request), on_text)
+
+
+@dataclass
+class Sending:
+    """Counts a call when there is leave to send it, and takes its time."""
+
+    inner: Account
+    lab: Lab
+    request: Request
+
+    async def reserve(self, most: Usage) -> Callable[[Attempt], None]:
+        settle = await self.inner.reserve(most)
+        self.lab.calls[f"{self.request.purpose} {tower(str(self.request.given))}"] += 1
         await asyncio.sleep(self.lab.seconds)
-        return await super().complete(request, *rest, **more)
+        return settle
 
 
 def content(records: list[dict[str, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections import Counter
@@ -18,6 +19,7 @@ from research.errors import (
     UnknownModelError,
     UsageError,
 )
+from research.limits import Caps
 from research.llm.messages import Request
 from research.results import Results
 from research.rows import Choice, OtherRecipeError
@@ -134,6 +136,50 @@ async def test_no_key_no_money_no_model_stop_it_early(tmp_path: Path, kind: type
     assert len(lab.records()) == 200
     made_once = [key for key, count in lab.calls.items() if not key.startswith("extract") and count > 1]
     assert len(made_once) <= 16  # those that were refused
+
+
+@pytest.mark.parametrize("most", [1, 16])
+async def test_no_call_passes_the_cap_and_what_was_cut_short_is_run_again(tmp_path: Path, most: int) -> None:
+    lab = Lab(tmp_path, 40, seconds=0.002)
+    batch = await lab.run(most=most, caps=Caps(usd=60_500_000))  # at a tenth of a cent for each call
+    assert batch.stop is not None
+    assert (batch.stop.exit_code, "budget" in batch.stop.reason) == (5, True)
+    assert lab.calls.total() <= 60
+    assert lab.rows is not None
+    counts = lab.rows.counts
+    assert counts.done + counts.failed + counts.not_started == counts.total == 40
+    assert (12 if most == 1 else 5) <= counts.done <= 12
+    assert 1 <= counts.failed <= 2
+    states = Counter(record["state"] for record in lab.records())
+    assert states == {"done": counts.done, "failed": counts.failed, "not started": counts.not_started}
+    assert {record["error"]["kind"] for record in lab.records() if record["state"] == "failed"} == {"BudgetError"}
+    calls = lab.calls.copy()
+    await lab.run(caps=Caps(usd=60_500_000))  # the same command: nothing more is spent
+    assert lab.calls == calls
+    batch = await lab.run(caps=Caps(usd=300_000_000))
+    assert batch.stop is None
+    assert Counter(record["state"] for record in lab.records()) == {"done": 40}
+    assert {record["ending"] for record in lab.records()} == {"answered"}
+    again = {key for key, count in lab.calls.items() if count > (2 if key.startswith("extract") else 1)}
+    assert all(key.startswith("synthesize") for key in again)  # from more facts than the cap had allowed
+    assert len(again) <= 3
+
+
+async def test_a_row_whose_own_time_is_up_stops_nobody(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, 6, seconds=0.0)
+    slow = lab.web.fetch
+
+    async def fetch(url: str) -> Any:
+        await asyncio.sleep(5 if url.endswith("tower-3") else 0)
+        return await slow(url)
+
+    lab.web.fetch = fetch  # type: ignore[method-assign]
+    batch = await lab.run(caps=Caps(seconds=1.0))
+    assert batch.stop is None
+    assert lab.rows is not None
+    assert lab.rows.counts.done + lab.rows.counts.failed == 6
+    assert lab.rows.counts.failed <= 1
+    assert batch.tally.endings["answered"] == 5
 
 
 async def test_a_provider_that_is_down_stops_it_and_one_that_stumbles_does_not(tmp_path: Path) -> None:

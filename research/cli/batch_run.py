@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..batch import Batch
 from ..batches import Account, Recipe, explained, recipe_of
 from ..errors import StoreError, UsageError
+from ..limits import Budget, Caps
 from ..output import clean
 from ..results import Results, write_sheet
 from ..rows import LocalRows, OtherRecipeError, Selection
@@ -153,11 +154,14 @@ class Job:
             Selection(wish.questions, wish.choice, results.past, recipe.digest), results, ordered=wish.ordered
         )
         made = {"pipeline": pipeline.name, "recipe": recipe.digest, **vars(dates)}
+        caps = Caps.parse(settings.max_usd or None, settings.max_calls or None, settings.deadline or None)
+        budget = Budget(caps, account.budget)
+        stack.callback(budget.close)
 
         def ask(row: Row, listen: Callable[[dict[str, Any]], None]) -> Any:
-            return app.ask(row.question, pipeline, web, dates, listeners=(listen,))
+            return app.ask(row.question, pipeline, web, dates, budget=budget, listeners=(listen,))
 
-        batch = Batch(rows, ask, made, gauge, wish.parallel, None, view.tell)
+        batch = Batch(rows, ask, made, gauge, wish.parallel, caps.seconds, view.tell)
         return cls(wish, app, pipeline, web, dates, tiers, recipe, rows, view, batch)
 
     async def run(self, bad: int) -> int:

@@ -2,7 +2,7 @@
 
 row, line, id, question, columns   from the question file
 state                              done, failed, not started
-ending, reason, answer, citations  where it is done
+ending, reason, answer, citations  where it is done, and where the budget ended it halfway
 error                              {kind, message} where it is not
 paid, as_if_cold                   dollars (`unknown_prices`: calls that are missing in them), calls, tokens
 began, seconds, seconds_as_if_cold UTC; seconds of wall time
@@ -28,22 +28,17 @@ Lines = Sequence[Mapping[str, Any]]
 
 def answered(row: Row, answer: Answer, lines: Lines, made: Mapping[str, str]) -> Record:
     """The record of a row with a typed ending. `made` tells by what: pipeline, recipe, as_of, web_date."""
-    return {
-        **_asked(row, DONE),
-        "ending": str(answer.ending),
-        "reason": answer.reason,
-        "answer": answer.text,
-        "citations": [_citation(citation) for citation in answer.citations],
-        "notes": [*answer.notes],
-        **_took(lines),
-        **made,
-    }
+    return {**_asked(row, DONE), **_said(answer), **_took(lines), **made}
 
 
-def failed(row: Row, error: Exception, lines: Lines, made: Mapping[str, str]) -> Record:
-    """The record of a row that ended with an error; what was paid for it all the same stands in it."""
+def failed(row: Row, error: Exception, lines: Lines, made: Mapping[str, str], part: Answer | None = None) -> Record:
+    """The record of a row that ended with an error; what was paid for it all the same stands in it.
+
+    `part` is the answer that was made of what the budget allowed: it is shown, and made anew.
+    """
     told = {"kind": type(error).__name__, "message": str(error)}
-    return {**_asked(row, FAILED), "error": told, **_took(lines), **made}
+    said = {} if part is None else _said(part)
+    return {**_asked(row, FAILED), "error": told, **said, **_took(lines), **made}
 
 
 def not_started(row: Row, why: str, lines: Lines, made: Mapping[str, str]) -> Record:
@@ -60,6 +55,16 @@ def _asked(row: Row, state: str) -> Record:
         "state": state,
         "question": row.question.text,
         "columns": dict(row.columns),
+    }
+
+
+def _said(answer: Answer) -> Record:
+    return {
+        "ending": str(answer.ending),
+        "reason": answer.reason,
+        "answer": answer.text,
+        "citations": [_citation(citation) for citation in answer.citations],
+        "notes": [*answer.notes],
     }
 
 
