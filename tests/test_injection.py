@@ -289,8 +289,8 @@ async def test_none_is_in_any_pipeline_and_place(
 ) -> None:
     pipeline = pipelines(tmp_path / "pipelines")[name]
     for number, row in enumerate(rows):
-        for order in range(3):
-            await unharmed(pipeline, tmp_path / "home", row, places, order if len(places) > 1 else number + order)
+        for order in range(3) if places == PLACES else [number]:
+            await unharmed(pipeline, tmp_path / "home", row, places, order)
 
 
 async def test_the_checks_see_what_they_look_for(tmp_path: Path) -> None:
