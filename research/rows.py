@@ -43,12 +43,16 @@ class Counts:
 
 @dataclass
 class Selection:
-    """The wanted rows of a question file, given what is there of them. Without a `recipe` any answer counts."""
+    """The wanted rows of a question file, given what is there of them. Without a `recipe` any answer counts.
+
+    `count`, where it is known already, is how many rows the file has.
+    """
 
     questions: Questions
     choice: Choice
     past: Mapping[str, Past]
     recipe: str | None = None
+    count: int | None = None
     _sample: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
@@ -68,6 +72,13 @@ class Selection:
     def left(self) -> Iterator[Row]:
         """Those of them that are to be run."""
         return (row for row in self.rows() if self.is_wanted(row))
+
+    def untouched(self) -> int | None:
+        """How many rows there are, where none has a record and nobody need look at them to know."""
+        if self.count is None or self.past or self.choice.failed:
+            return None
+        caps = (self.choice.limit, self.choice.sample)
+        return min([self.count, *(cap for cap in caps if cap is not None)])
 
     def is_done(self, row: Row) -> bool:
         past = self.past.get(row.id)
@@ -108,6 +119,10 @@ class LocalRows:
         Raises: OtherRecipeError for answers by another recipe, unless they may be replaced.
         """
         selection, past = self.selection, self.selection.past
+        self._left = selection.left()
+        if (total := selection.untouched()) is not None:
+            self.counts.total = self.left = total
+            return
         self.strangers = len(past)
         others: Counter[str] = Counter()
         for row in selection.rows():
@@ -124,7 +139,6 @@ class LocalRows:
         if others and not selection.choice.force:
             raise OtherRecipeError(self.results.path, others)
         self.earlier = self.counts.done
-        self._left = selection.left()
 
     async def take(self) -> Row | None:
         """The next row to be run; None when all are taken."""

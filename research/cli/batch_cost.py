@@ -92,11 +92,20 @@ def _forecast(wish: Wish, pipeline: Pipeline, tiers: Tiers, question: str) -> tu
 def agreed(wish: Wish, pipeline: Pipeline, tiers: Tiers, rows: LocalRows) -> None:
     """Raises: UsageError if it may cost money, and neither --max-usd nor --yes says how much may be spent."""
     capped = tiers.settings.max_usd not in ("", "none")
-    if capped or wish.yes or not rows.left:
+    if capped or wish.yes or not rows.left or is_free(wish, pipeline, tiers):
         return
     told = cost(wish, pipeline, tiers, rows.selection.left())
     if told.worst or told.unknown:
         raise UsageError(f"{told}. Add --max-usd DOLLARS as a cap, or --yes to spend without one")
+
+
+def is_free(wish: Wish, pipeline: Pipeline, tiers: Tiers) -> bool:
+    """Whether all models and engines cost nothing."""
+    from .forecast import fees
+
+    names = dict.fromkeys(model for stage in pipeline.stages.values() for model in stage.models)
+    free = all(tiers.prices.free(tiers.named(name)) for name in names)
+    return free and not any(fee != 0 for fee in fees(tiers, wish.offline or wish.world is not None).values())
 
 
 def tell_projection(wish: Wish, rows: LocalRows, recipe: str) -> None:

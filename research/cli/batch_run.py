@@ -23,7 +23,7 @@ from .batch_view import View
 if TYPE_CHECKING:
     from ..app import App, Dates
     from ..pipeline import Pipeline
-    from ..questions import Row
+    from ..questions import Checked, Row
     from ..settings import Settings
     from ..tiers import Tiers
     from ..web.base import Web
@@ -37,7 +37,7 @@ async def answered(wish: Wish) -> int:
     from ..tiers import Tiers
 
     view = View.on(sys.stderr)
-    bad = checked(wish, view)
+    found = checked(wish, view)
     settings = Settings.read(wish.flags)
     pipeline = load_pipeline(settings.pipeline)
     tiers = Tiers(settings, view.line)
@@ -52,14 +52,14 @@ async def answered(wish: Wish) -> int:
         for told in results.notices:
             view.line(told)
         async with AsyncExitStack() as stack:
-            job = await Job.opened(wish, settings, pipeline, tiers, results, view, stack)
-            return await job.run(bad)
+            job = await Job.opened(wish, settings, pipeline, tiers, results, view, stack, found.rows)
+            return await job.run(len(found.problems))
     finally:
         results.close()
 
 
-def checked(wish: Wish, view: View) -> int:
-    """Tells what the question file holds; gives the number of its bad rows.
+def checked(wish: Wish, view: View) -> Checked:
+    """Reads the question file, and tells what it holds.
 
     Raises: UsageError for a file with bad rows, unless they are to be left out.
     """
@@ -78,7 +78,7 @@ def checked(wish: Wish, view: View) -> int:
     told = f", of column {' or '.join(named)}" if named else ""
     answers = f", {found.answers:,} with reference answers" if found.answers else ""
     view.line(f"{file.path}: {found.rows:,} questions{told}{answers}")
-    return len(found.problems)
+    return found
 
 
 def check_out(wish: Wish) -> None:
@@ -129,7 +129,7 @@ class Job:
     @classmethod
     async def opened(
         cls, wish: Wish, settings: Settings, pipeline: Pipeline, tiers: Tiers, results: Results, view: View,
-        stack: AsyncExitStack,
+        stack: AsyncExitStack, count: int,
     ) -> Job:  # fmt: skip
         """Raises: UsageError, StoreError."""
         from ..app import App
@@ -151,7 +151,7 @@ class Job:
         dates = account.dates(results, web, wish.as_of, wish.web_date)
         recipe = recipe_of(app, pipeline, web, dates)
         rows = LocalRows(
-            Selection(wish.questions, wish.choice, results.past, recipe.digest), results, ordered=wish.ordered
+            Selection(wish.questions, wish.choice, results.past, recipe.digest, count), results, ordered=wish.ordered
         )
         made = {"pipeline": pipeline.name, "recipe": recipe.digest, **vars(dates)}
         caps = Caps.parse(settings.max_usd or None, settings.max_calls or None, settings.deadline or None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 # In the order in which they are looked for; without case, spaces, dashes and underscores.
@@ -23,6 +24,7 @@ _ASSERTED = re.compile(r"(?:(i?contains|equals|factuality|[a-z][a-z-]*)(?:\([^)]
 _LITERAL = (None, "contains", "icontains", "equals", "factuality")
 
 
+@lru_cache(maxsize=1024)
 def plain(name: str) -> str:
     """
     >>> plain("Question_Text")
@@ -35,6 +37,7 @@ def is_question(name: str) -> bool:
     return plain(name) in QUESTION
 
 
+@lru_cache(maxsize=1024)
 def is_known(name: str) -> bool:
     """Whether a column of that name is surely no question."""
     return name.startswith("__") or plain(name) in (*ID, *ANSWER, *CLASS) or bool(_NUMBERED_ANSWER.match(plain(name)))
@@ -42,7 +45,12 @@ def is_known(name: str) -> bool:
 
 def find(names: Iterable[str], known: Iterable[str]) -> str | None:
     """The column with the first of the known names."""
-    by_name = {plain(name): name for name in reversed([*names])}
+    return _found(tuple(names), tuple(known))
+
+
+@lru_cache(maxsize=64)  # the rows of a table have the same names
+def _found(names: tuple[str, ...], known: tuple[str, ...]) -> str | None:
+    by_name = {plain(name): name for name in reversed(names)}
     return next((by_name[one] for one in known if one in by_name), None)
 
 
@@ -85,18 +93,28 @@ def answers(values: Mapping[str, Any]) -> tuple[str, ...]:
     """The reference answers of a row, each once."""
     found: list[str] = []
     for name, value in values.items():
+        if value == "" or not _holds_answers(name):
+            continue
         if name.startswith("__"):
-            if name.startswith("__expected") and isinstance(value, str):
+            if isinstance(value, str):
                 found += _asserted(*_ASSERTED.fullmatch(value.strip()).groups())  # type: ignore[union-attr]
-        elif plain(name) in ANSWER or _NUMBERED_ANSWER.fullmatch(plain(name)):
+        elif name == "assert":
+            tests = value if isinstance(value, list) else []
+            for one in tests:
+                if isinstance(one, dict) and one.get("type"):
+                    found += _asserted(one["type"], one.get("value"))
+        else:
             if isinstance(value, str) and "::" in value and plain(name).endswith("s"):
                 value = value.split("::")
             found += _texts(value)
-        elif name == "assert" and isinstance(value, list):
-            for one in value:
-                if isinstance(one, dict) and one.get("type"):
-                    found += _asserted(one["type"], one.get("value"))
     return tuple(dict.fromkeys(text for text in map(str.strip, found) if text))
+
+
+@lru_cache(maxsize=1024)
+def _holds_answers(name: str) -> bool:
+    if name.startswith("__expected") or name == "assert":
+        return True
+    return plain(name) in ANSWER or bool(_NUMBERED_ANSWER.fullmatch(plain(name)))
 
 
 def _asserted(kind: Any, value: Any) -> list[str]:
