@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import ROOT
+from tests.conftest import PYTHONPATH
 
 RUN = [sys.executable, "-c", "from research.cli import main; main()"]
 QUESTION = "What is the US inflation rate, and how does it compare with a year ago?"
@@ -15,7 +15,7 @@ QUESTION = "What is the US inflation rate, and how does it compare with a year a
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
-    return {**kept, "RESEARCH_HOME": str(home), "PYTHONPATH": str(ROOT), "COLUMNS": "88", **more}
+    return {**kept, "RESEARCH_HOME": str(home), "PYTHONPATH": PYTHONPATH, "COLUMNS": "88", **more}
 
 
 def research(home: Path, *arguments: str, stdin: bytes = b"", **more: str) -> subprocess.CompletedProcess[str]:

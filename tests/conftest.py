@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
+import atexit
 import os
+import runpy
+import shutil
 import socket
-import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,19 +41,19 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     return folder
 
 
-def _only_loopback(event: str, arguments: tuple[object, ...]) -> None:
-    if event != "socket.connect":
-        return
-    address = arguments[1]
-    if not isinstance(address, tuple):
-        return  # a Unix socket
-    try:
-        loopback = ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback
-    except ValueError:
-        loopback = address[0] == "localhost"
-    if not loopback:
-        raise OSError(f"a test tried to reach {address[0]}: tests stay on loopback")
+@pytest.fixture(scope="session", autouse=True)
+def _loopback_only() -> Iterator[None]:
+    """At the end of all tests, whatever was tried beyond loopback, here or in a process that a test started."""
+    yield
+    log = LOOPBACK / "outside.txt"
+    assert not log.exists(), f"tests stay on loopback, and these did not:\n{log.read_text()}"
 
 
-sys.addaudithook(_only_loopback)
+# Before any test: this process is kept on loopback, and so is each that has the folder on its PYTHONPATH.
+LOOPBACK = Path(tempfile.mkdtemp(prefix="research-tests-"))
+shutil.copy(ROOT / "tests" / "loopback" / "sitecustomize.py", LOOPBACK)
+atexit.register(shutil.rmtree, LOOPBACK, ignore_errors=True)
+runpy.run_path(str(LOOPBACK / "sitecustomize.py"))
+PYTHONPATH = os.pathsep.join([str(LOOPBACK), str(ROOT)])
+os.environ["PYTHONPATH"] = PYTHONPATH
 socket.setdefaulttimeout(30)

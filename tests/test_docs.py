@@ -14,7 +14,7 @@ import pytest
 from research.loading import load
 from research.settings import PIPELINES
 from research.stages import KINDS
-from tests.conftest import ROOT
+from tests.conftest import PYTHONPATH, ROOT
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -33,7 +33,7 @@ def research(arguments: list[str], home: Path) -> str:
     environment = {
         **os.environ,
         "RESEARCH_HOME": str(home),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": PYTHONPATH,
         "COLUMNS": "88",
         "TERMINAL_WIDTH": "88",
     }
@@ -85,7 +85,7 @@ def test_a_pipeline_in_a_document_is_sound(place: str, block: str, tmp_path: Pat
 
 @pytest.mark.parametrize(("place", "block"), blocks("python"), ids=[place for place, _ in blocks("python")])
 def test_python_in_a_document_runs(place: str, block: str, home: Path) -> None:
-    environment = {**os.environ, "RESEARCH_HOME": str(home), "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "RESEARCH_HOME": str(home), "PYTHONPATH": PYTHONPATH}
     done = subprocess.run([sys.executable, "-c", block], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     expected = [line.partition("  # ")[2] for line in block.splitlines() if line.startswith("print(")]
@@ -102,7 +102,7 @@ def test_every_kind_and_key_is_documented() -> None:
 
 def commands(words: list[str]) -> list[list[str]]:
     """All commands and groups, as `--help` lists them."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     text = subprocess.run([*RUN, *words, "--help"], env=environment, capture_output=True, text=True, check=True).stdout
     listed = re.search(r"^Commands:\n(.*)", text, re.MULTILINE | re.DOTALL)
     names = re.findall(r"^  (\w+)", listed[1], re.MULTILINE) if listed else []

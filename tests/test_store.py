@@ -15,6 +15,7 @@ import pytest
 
 from research.errors import StoreError
 from research.store import PAGE, Store, clear, digest, key_of, prune, stats
+from tests.conftest import PYTHONPATH
 
 KEY = key_of({"work": "one"})
 
@@ -66,7 +67,7 @@ def test_keys_do_not_depend_on_hash_seed_or_locale(seed: str, tmp_path: Path) ->
     import sys
 
     code = "from research.store import key_of; print(key_of({'b': {'y', }.pop(), 'a': 'ß'}))"
-    environment = {"PYTHONHASHSEED": seed, "LC_ALL": "C", "PYTHONPATH": str(Path(__file__).parent.parent)}
+    environment = {"PYTHONHASHSEED": seed, "LC_ALL": "C", "PYTHONPATH": PYTHONPATH}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == key_of({"a": "ß", "b": "y"})
 
