@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 SHOWN = 300  # characters of a thought or a result
 SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD")  # what the names of variables end in that hold what nobody may see
 SHORTEST_SECRET = 8  # characters; what is shorter is a placeholder, or a word
+
+_MARKS = re.compile(r"</?data-[0-9a-f]{16}[^<>\n]{0,100}>")  # around what came from the web
 
 Line = Mapping[str, Any]
 
@@ -94,7 +97,7 @@ def _account(took: Mapping[str, Any]) -> str:
 def _short(text: str) -> str:
     from ..output import on_one_line
 
-    plain = on_one_line(text)
+    plain = on_one_line(_MARKS.sub("", text))
     return plain if len(plain) <= SHOWN else f"{plain[:SHOWN]}…"
 
 

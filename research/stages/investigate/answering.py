@@ -35,7 +35,7 @@ def answered(job: Job, question: str, as_of: str, sources: Sources, outcome: Out
     assert job.prompt is not None
     notes = (HONEST,) if job.model.name.startswith("builtin:") else ()
     draft = read(outcome.text, "\n".join([job.prompt.text, *(prompt.text for prompt in job.further.values())]))
-    if not sources.searches and not any(source.page for source in sources.all):
+    if not outcome.searched:
         if draft.refused:
             return Answer(text="", ending=Ending.NOT, reason=draft.refused, cause=draft.cause, notes=notes, as_of=as_of)
         text = cite(draft.text, []).text

@@ -14,7 +14,8 @@ from ...sentences import content_words, spans
 
 LONGEST = 700  # characters of a passage
 TOGETHER = 3  # sentences of a passage, at most
-NEAREST = 8  # sentences that are looked at closely
+NEAREST = 6  # sentences that are looked at closely
+AROUND = 2  # of these, whose neighbours are looked at too
 NEGATED = 0.2  # taken off the score of a passage of which sentence and passage don't agree on "not"
 
 
@@ -47,8 +48,11 @@ class Passages:
             return None
         scores = bm25(content_words(claim), self._words)
         nearest = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:NEAREST]
-        windows = dict.fromkeys(window for place in nearest for window in self._windows(place))
-        start, end = max(windows, key=lambda window: (self._score(claim, *window), window[0] - window[1], -window[0]))
+        alone = {self._spans[place]: self._score(claim, *self._spans[place]) for place in nearest}
+        best = sorted(nearest, key=lambda place: -alone[self._spans[place]])[:AROUND]
+        windows = dict.fromkeys(window for place in best for window in self._windows(place))
+        scored = alone | {window: self._score(claim, *window) for window in windows if window not in alone}
+        start, end = max(scored, key=lambda window: (scored[window], window[0] - window[1], -window[0]))
         return Located(start, end, Grade.EXACT)
 
     def _windows(self, place: int) -> list[tuple[int, int]]:

@@ -36,9 +36,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The final text. `stopped` tells why the model was made to answer, if it was; `looping` that it went astray."""
+    """The final text. `stopped` tells why the model was made to answer, if it was; `looping` that it went astray;
+    `searched` that it called for any tool, whatever came of that."""
 
     text: str
+    searched: bool
     stopped: str = ""
     looping: bool = False
 
@@ -56,6 +58,7 @@ class Loop:
     history: History
     steps: int = 0
     invalid: int = 0  # calls in a row that were none
+    searched: bool = False
     after: list[Done] = field(default_factory=list)  # the work that the next turn comes after
 
     async def run(self) -> Outcome:
@@ -63,13 +66,13 @@ class Loop:
         while not self._stop:
             read = await self._step()
             if read.text:
-                return Outcome(await self._cited(read.text))
+                return Outcome(await self._cited(read.text), self.searched)
         looping = self.invalid >= LOOPING or self.tools.repeated(LOOPING)
         stopped = self._stop
         done = await self._ask(last=True)
         text = self.way.read(done.value).text or done.value.text
         self._tell(done, ())
-        return Outcome(text, stopped, looping)
+        return Outcome(text, self.searched, stopped, looping)
 
     @property
     def _stop(self) -> str:
@@ -91,6 +94,7 @@ class Loop:
             self.history.add(turn.message(), ())
             self._tell(done, ())
             return read
+        self.searched |= bool(read.calls)
         results = await self.tools.use(read.calls, done)
         words = self._words(turn, read)
         for result in results:

@@ -1,0 +1,69 @@
+"""Scripted investigations over the small web, every request held against the rules of all dialects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from research.app import Asked
+from research.llm.messages import Message, Request
+from research.llm.scripted import Reply, Script, ScriptedModel
+from research.llm.wires import WIRES, Dialect
+from tests.llm.test_wires import CHECKS, DIALECTS
+from tests.shipped import Laboratory, copied
+
+PLAIN = Dialect()
+
+
+def body(request: Request, wire: str, dialect: Dialect = PLAIN) -> dict[str, Any]:
+    """A request as it is sent."""
+    encoded: dict[str, Any] = json.loads(
+        json.dumps(WIRES[wire].encode(request, "m", stream=True, dialect=dialect).body)
+    )
+    return encoded
+
+
+def check(requests: Iterable[Request]) -> None:
+    for request in requests:
+        for wire, rules in CHECKS.items():
+            for dialect in DIALECTS.values():
+                rules(body(request, wire, dialect))
+
+
+@dataclass
+class Loops:
+    """Runs investigations in one folder, so on one store."""
+
+    folder: Path
+    laboratory: Laboratory = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.laboratory = Laboratory(self.folder / "home")
+
+    async def run(
+        self, script: Script | Iterable[Reply], changes: Iterable[str] = (), steps: int = 12, **options: Any
+    ) -> Asked:
+        """A run whose capable model has this script; `changes` are further lines of the stage."""
+        lines = "\n".join([f"steps = {steps}", *changes])
+        pipeline = copied(self.folder / "pipelines", "tool-use", tool_use_toml=("steps = 12", lines))
+        self.laboratory.capable._script = ScriptedModel(script)._script
+        try:
+            return await self.laboratory.ask(pipeline, **options)
+        finally:
+            check(self.requests)
+
+    @property
+    def requests(self) -> list[Request]:
+        return self.laboratory.capable.requests
+
+    def told(self, request: int = -1) -> list[Message]:
+        """What the model was told after its last turn, in that request."""
+        told: list[Message] = []
+        for message in reversed(self.requests[request].messages):
+            if message.role == "assistant":
+                break
+            told.insert(0, message)
+        return told
