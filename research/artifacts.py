@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from .kinds import follow
+from .kinds import element, follow
 from .store import digest
 
 if TYPE_CHECKING:
@@ -56,6 +56,12 @@ class Artifact:
     def at(self, path: Sequence[str], kind: Any) -> Artifact:
         """The part of it at the end of `path`, of type `kind`."""
         return self if not path else Artifact.of(follow(self.value, path), kind, self.needs)
+
+
+def likely(whole: Artifact, top: int) -> list[Artifact]:
+    """The first `top` items of a list, as a stage that fans out over it is given them."""
+    values = [whole.value] if isinstance(whole.value, str) else list(whole.value)[:top]
+    return [Artifact.of(value, element(whole.kind) or whole.kind, whole.needs) for value in values]
 
 
 @dataclass

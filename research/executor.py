@@ -17,21 +17,18 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .artifacts import Artifact, Flow, first_of
+from .artifacts import Artifact, Flow, first_of, likely
 from .errors import BudgetError, NotRecordedError, ResearchError
 from .flights import Flights
 from .journal import Journal
 from .kinds import INPUTS, attribute, element
-from .ledger import Receipt
+from .making import Made, Work, needs_of
 from .pipeline import Pipeline, Source, Stage
-from .selection import Selection, best
-from .steps import Calls, Step
-from .store import PAGE, Store, key_of
-from .trying import tried
+from .selection import Selection, Trials, best
+from .steps import Step
+from .store import Store, key_of
 
 __all__ = ["Executor", "Made", "Step"]
-
-Made = tuple[Artifact, dict[str, Any], bool]  # with its receipt, and whether it was made rather than found
 
 
 @dataclass
@@ -133,7 +130,8 @@ class Executor:
         async def one(rank: int, item: Artifact) -> None:
             async with slots:
                 try:
-                    artifact = await self.reuse(step, {**inputs, step.stage.item: item}, flow, rank)
+                    when = (await self._ahead(step.stage, inputs)).get(item.ref)
+                    artifact, _ = await self._taken(step, {**inputs, step.stage.item: item}, rank, flow, when=when)
                 except ResearchError as error:
                     if not error.of_item:
                         raise
@@ -171,16 +169,19 @@ class Executor:
         found = None if stage.name in self.fresh else self.store.find(key)
         earlier = None if found is None else Selection.parse(found.data, found.receipt)
 
+        trials, ahead = Trials(earlier), await self._ahead(stage, inputs)
         over: dict[int, BudgetError] = {}  # items that the budget left out: the next run may have more
 
         async def attempt(rank: int) -> Artifact:
+            given = {**inputs, stage.item: items[rank]}
+            when = {**ahead.get(items[rank].ref, {}), **trials.begin(rank)}
             try:
-                artifact = await self.reuse(step, {**inputs, stage.item: items[rank]}, flow, rank)
+                artifact, receipt = await self._taken(step, given, rank, flow, when=when)
             except BudgetError as error:
                 over[rank] = error
                 raise
-            known = earlier is not None and rank in earlier.chosen
-            if not known and (reason := _useless(stage, artifact)) is not None:
+            if not trials.knows(rank) and (reason := _useless(stage, artifact)) is not None:
+                trials.useless[rank] = {"key": artifact.needs[0], "needs": needs_of(given), **when, "receipt": receipt}
                 raise _OfNoUse(reason)
             flow.add(rank, artifact)
             return artifact
@@ -188,7 +189,7 @@ class Executor:
         def dropped(rank: int, reason: str) -> None:
             self._drop(stage, rank, over.get(rank, _OfNoUse(reason)))
 
-        selection = await best(len(items), stage.want, attempt, dropped, stage.policy.patience, earlier)
+        selection = trials.of(await best(len(items), stage.want, attempt, dropped, stage.policy.patience, earlier))
         told = {"chosen": sorted(selection.chosen), "of": len(items), **selection.receipt()}
         self.journal.write("selected", stage=stage.name, **told)
         if over and not selection.chosen:
@@ -206,19 +207,26 @@ class Executor:
             return
         whole = await self._whole(stage.prefetch.source)
         inputs = {name: await self._whole(source) for name, source in stage.takes.items()}
-        values = [whole.value] if isinstance(whole.value, str) else list(whole.value)[: stage.prefetch.top]
 
-        async def one(value: Any) -> None:
+        async def one(item: Artifact) -> None:
             try:
-                item = Artifact.of(value, element(whole.kind) or whole.kind, whole.needs)
                 await self.reuse(step, {**inputs, stage.item: item}, flow, None)
             except ResearchError as error:
                 if not error.of_item:
                     raise
 
         async with asyncio.TaskGroup() as group:
-            for value in values:
-                group.create_task(one(value))
+            for item in likely(whole, stage.prefetch.top):
+                group.create_task(one(item))
+
+    async def _ahead(self, stage: Stage, inputs: Mapping[str, Artifact]) -> dict[str, dict[str, list[str]]]:
+        """The items that are worked on ahead, by ref, with the keys of what must be there for that. What was ahead
+        of a cold run is told by a warm one too, so that both tell the same time as if cold."""
+        if stage.prefetch is None or not self.want(stage.prefetch.source.name).ended.is_set():
+            return {}
+        whole = await self._whole(stage.prefetch.source)
+        keys = sorted({*whole.needs, *needs_of(inputs)})
+        return {item.ref: {"ahead": keys} for item in likely(whole, stage.prefetch.top)}
 
     async def reuse(self, step: Step, inputs: Mapping[str, Artifact], flow: Flow, item: int | None) -> Artifact:
         """What the step makes of `inputs`: from the store if it is there, else made and kept.
@@ -229,15 +237,16 @@ class Executor:
         return (await self._taken(step, inputs, item, flow))[0]
 
     async def _taken(
-        self, step: Step, inputs: Mapping[str, Artifact], item: int | None, flow: Flow, within: str = ""
-    ) -> tuple[Artifact, dict[str, Any]]:
-        """As `reuse`, with the receipt; `within` is the key of the work that this is a part of."""
+        self, step: Step, inputs: Mapping[str, Artifact], item: int | None, flow: Flow, within: str = "",
+        when: Mapping[str, Any] | None = None,
+    ) -> tuple[Artifact, dict[str, Any]]:  # fmt: skip
+        """As `reuse`, with the receipt; `within` is the key of the work that this is a part of, `when` what its line
+        tells of when it could begin."""
         stage = step.stage
         parts = {**step.recipe, **{f"input {name}": artifact.ref for name, artifact in sorted(inputs.items())}}
         key = key_of(parts)
-        needs = _needs(inputs)
-        line = {"stage": stage.name, "item": item, "key": key, "parts": parts, "needs": needs}
-        line |= {"within": within} if within else {}
+        line = {"stage": stage.name, "item": item, "key": key, "parts": parts, "needs": needs_of(inputs)}
+        line |= {**(when or {}), **({"within": within} if within else {})}
         anew = stage.name in self.fresh and key not in self._anew
         if not anew and key not in self.flights and (found := self.store.find(key)) is not None:
             self.journal.write("reused", **line, ref=found.ref, receipt=found.receipt)
@@ -248,26 +257,11 @@ class Executor:
         flow.made.set()
         self._anew.add(key)
         self.journal.write("making", stage=stage.name, item=item)
-        work = functools.partial(self._make, step, key, inputs, flow, anew)
-        (artifact, receipt, made), first = await self.flights.join(key, work)
+        take = functools.partial(self._taken, flow=flow, within=key)
+        work = Work(step, key, inputs, self.store, self.journal, take, fresh=stage.name in self.fresh, anew=anew)
+        (artifact, receipt, made), first = await self.flights.join(key, work.made)
         self.journal.write("made" if made and first else "reused", **line, ref=artifact.ref, receipt=receipt)
         return artifact, receipt
-
-    async def _make(self, step: Step, key: str, inputs: Mapping[str, Artifact], flow: Flow, anew: bool) -> Made:
-        kind = step.stage.kind
-        async with self.store.claim(key):
-            if not anew and (found := self.store.find(key)) is not None:
-                return Artifact(found.data, kind.gives, (key,)), found.receipt, False
-            receipt = Receipt()
-            values = {name: artifact.value for name, artifact in inputs.items()}
-            take = functools.partial(self._taken, flow=flow, within=key)
-            calls = Calls(step, _needs(inputs), take, self.store, self.journal, receipt, step.stage.name in self.fresh)
-            value = await tried(step, values, receipt, calls, self.journal)
-            artifact = Artifact.of(value, kind.gives, (key,))
-            plain = receipt.plain()
-            if not calls.lacking:
-                self.store.put(key, artifact.data, plain, PAGE if kind.refetchable else None)
-            return artifact, plain, True
 
 
 class _OfNoUse(ResearchError):
@@ -278,10 +272,6 @@ class _OfNoUse(ResearchError):
 
 def _useless(stage: Stage, artifact: Artifact) -> str | None:
     return None if stage.kind.dropped is None else stage.kind.dropped(artifact.value)
-
-
-def _needs(inputs: Mapping[str, Artifact]) -> list[str]:
-    return sorted({need for artifact in inputs.values() for need in artifact.needs})
 
 
 def _first(group: BaseExceptionGroup[ResearchError]) -> ResearchError:

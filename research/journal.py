@@ -6,10 +6,13 @@ Every line has `event` and `at` (seconds since the run began, by the monotonic c
     making     stage, item                         work has started
     made       stage, item, key, ref, parts, needs, receipt
     reused     the same; the receipt tells what it took when it was made
-               (both, for a part of other work: within, that work's key)
+               (both, for a part of other work: within, that work's key; where an item could begin before
+               what chose it had ended: ahead, the keys that it had to wait for; where it came in place of
+               others: after, the keys of those)
     step       stage, …                            how work that is made of parts went on
     dropped    stage, item, reason, cause          left out, and why; cause: "budget" if that was it
-    selected   stage, chosen, of, left             the ranks that were taken, of how many; why others were not
+    selected   stage, chosen, of, left, passed     the ranks that were taken, of how many; why others were not, and
+                                                   the work on those that were of no use
     in_vain    stage, receipt or count             paid for or fetched, and of no use
     notice     text
     ended      ending or error, paid, as_if_cold

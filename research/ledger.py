@@ -122,43 +122,66 @@ def paid(lines: Lines) -> Total:
 def as_if_cold(lines: Lines) -> Total:
     """What its answer would have cost with nothing reused; without what was done in vain."""
     total = Total()
-    for work in _used(lines).values():
+    for work in used(lines).values():
         total.add(work["receipt"].get("calls", ()))
     return total
 
 
 def seconds_as_if_cold(lines: Lines) -> float:
     """How long it would have taken with nothing reused: the critical path over recorded durations."""
-    used = _used(lines)
-    ends: dict[str, float] = {}
+    return max((span.end for span in timetable(used(lines)).values()), default=0.0)
 
-    def end(key: str) -> float:
-        if key not in ends:
-            work = used[key]
-            begin = max((end(need) for need in work["needs"] if need in used), default=0.0)
-            ends[key] = begin + float(work["receipt"].get("seconds", 0.0))
-        return ends[key]
 
-    return max((end(key) for key in used), default=0.0)
+@dataclass(frozen=True)
+class Span:
+    """Seconds since the run began. `end` is when others have the result: later than begin and work where an item was
+    done ahead, and waited to be chosen."""
+
+    begin: float
+    seconds: float
+    end: float
+
+
+def timetable(works: Mapping[str, Mapping[str, Any]]) -> dict[str, Span]:
+    """When each work of `used` would have been done with nothing reused, each as soon as all it needs is there."""
+    spans: dict[str, Span] = {}
+
+    def ended(keys: Iterable[str]) -> float:
+        return max((span(key).end for key in keys if key in works), default=0.0)
+
+    def span(key: str) -> Span:
+        if key not in spans:
+            work = works[key]
+            ready, seconds = ended([*work["needs"], *work.get("after", ())]), float(work["receipt"].get("seconds", 0.0))
+            begin = min(ready, ended(work["ahead"])) if "ahead" in work else ready
+            spans[key] = Span(begin, seconds, max(ready, begin + seconds))
+        return spans[key]
+
+    for key in works:
+        span(key)
+    return spans
 
 
 def in_vain(lines: Lines) -> Total:
     """What was paid for and is of no use to the answer: failed tries, pages fetched ahead and passed over."""
     lines = list(lines)
-    used, total = _used(lines), Total()
+    works, total = used(lines), Total()
     for line in lines:
-        if line["event"] == "in_vain" or (line["event"] == "made" and line["key"] not in used):
+        if line["event"] == "in_vain" or (line["event"] == "made" and line["key"] not in works):
             total.add(line.get("receipt", {}).get("calls", ()))
     return total
 
 
-def _used(lines: Lines) -> dict[str, Mapping[str, Any]]:
+def used(lines: Lines) -> dict[str, Mapping[str, Any]]:
     """The work that stages took up, by key: made or reused, but not only done ahead. Work with parts needs them,
-    and brings them along where it was reused as a whole."""
-    used: dict[str, Mapping[str, Any]] = {}
+    and brings them along where it was reused as a whole; so does a selection with what was tried for it."""
+    works: dict[str, Mapping[str, Any]] = {}
     for line in lines:
+        if line["event"] == "selected":
+            for work in line.get("passed", {}).values():
+                works.setdefault(work["key"], {**work, "stage": line["stage"]})
         if line["event"] in ("made", "reused") and line.get("item") is not None:
-            parts = {part["key"]: part for part in line["receipt"].get("nested", ())}
-            used |= parts
-            used[line["key"]] = {**line, "needs": [*line["needs"], *parts]} if parts else line
-    return used
+            parts = {part["key"]: {**part, "stage": line["stage"]} for part in line["receipt"].get("nested", ())}
+            works |= {key: part for key, part in parts.items() if key not in works}
+            works[line["key"]] = {**line, "needs": [*line["needs"], *parts]} if parts else line
+    return works

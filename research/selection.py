@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .errors import ResearchError
@@ -15,23 +15,59 @@ from .errors import ResearchError
 class Selection:
     """The ranks (from 0) that were chosen. Stored, so that a warm run takes the same.
 
-    `left` tells why others, that were tried, were left out. That is for those who read the journal: it goes
-    into the receipt.
+    The rest is for those who read the journal, and goes into the receipt. `left` tells why others, that were
+    tried, were left out; `passed` holds the work on those of no use, as the journal's lines tell of work, since it
+    would have to be done again; `late` names for ranks that came in place of others which those were.
     """
 
     chosen: frozenset[int]
     left: Mapping[int, str] = field(default_factory=dict, compare=False)
+    passed: Mapping[int, Mapping[str, Any]] = field(default_factory=dict, compare=False)
+    late: Mapping[int, list[int]] = field(default_factory=dict, compare=False)
 
     def data(self) -> bytes:
         return json.dumps(sorted(self.chosen)).encode()
 
     def receipt(self) -> dict[str, Any]:
-        return {"left": {str(rank): reason for rank, reason in sorted(self.left.items())}} if self.left else {}
+        """Without what is empty."""
+        parts = {"left": self.left, "passed": self.passed, "late": self.late}
+        return {name: {str(rank): told for rank, told in sorted(part.items())} for name, part in parts.items() if part}
 
     @classmethod
     def parse(cls, data: bytes, receipt: Mapping[str, Any]) -> Selection:
-        left = {int(rank): reason for rank, reason in receipt.get("left", {}).items()}
-        return cls(frozenset(json.loads(data)), left)
+        parts = [receipt.get(name, {}).items() for name in ("left", "passed", "late")]
+        return cls(frozenset(json.loads(data)), *({int(rank): told for rank, told in part} for part in parts))
+
+
+@dataclass
+class Trials:
+    """How it goes with the ranks of a selection, as they are tried: `useless` are those that were of no use."""
+
+    earlier: Selection | None = None
+    useless: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    late: dict[int, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.earlier is not None:
+            self.useless = dict(self.earlier.passed)
+
+    def knows(self, rank: int) -> bool:
+        """Whether it was chosen before."""
+        return self.earlier is not None and rank in self.earlier.chosen
+
+    def begin(self, rank: int) -> dict[str, list[str]]:
+        """A rank is tried; gives what its journal line tells of what had to fail first."""
+        known = self.earlier.late.get(rank, []) if self.earlier is not None and self.knows(rank) else None
+        before = sorted(self.useless) if known is None else known
+        if not before:
+            return {}
+        self.late[rank] = before
+        return {"after": [self.useless[one]["key"] for one in before if one in self.useless]}
+
+    def of(self, selection: Selection) -> Selection:
+        """The selection with what the trials have told."""
+        late = {rank: before for rank, before in self.late.items() if rank in selection.chosen}
+        return replace(selection, passed=self.useless, late=late)
 
 
 async def best(

@@ -19,7 +19,7 @@ LAYERS = [
     {"api", "batch", "batches"},
     {"app", "webs", "tiers", "forecast", "bounds"},
     {"ceilings", "rendering", "why", "drawing", "tally", "stages", "executor"},
-    {"loading", "selection", "runs", "flights", "steps", "trying", "questions", "results", "rows", "width"},
+    {"loading", "making", "selection", "runs", "flights", "steps", "trying", "questions", "results", "rows", "width"},
     {"wiring", "artifacts"},
     {"pipeline"},
     {"kinds", "prompts", "journal", "ledger", "llm", "web", "evidence"},
