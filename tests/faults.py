@@ -161,14 +161,14 @@ class FaultServer:
     connections: int = 0
     active: int = 0
     peak: int = 0  # the most requests that were being answered at once
-    port: int = 0
+    port: int = 0  # any that is free, unless one is named
 
     def __post_init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self.asked = asyncio.Event()  # set with the first request
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connected, self.host, 0, ssl=self.tls)
+        self._server = await asyncio.start_server(self._connected, self.host, self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
