@@ -43,8 +43,8 @@ class Found:
     host: int = 2  # the last part of its address: 127.0.0.…
 
 
-def page(file: str, content_type: str = "text/html; charset=utf-8", after: float = 0.0) -> Act:
-    return faults.reply((PAGES / file).read_bytes(), headers={"Content-Type": content_type}, after=after)
+def page(file: str, content_type: str = "text/html; charset=utf-8", after: float = 0.0, **headers: str) -> Act:
+    return faults.reply((PAGES / file).read_bytes(), headers={"Content-Type": content_type, **headers}, after=after)
 
 
 def results() -> list[Found]:
@@ -112,10 +112,13 @@ class Replica:
         base = {"DUCKDUCKGO_BASE_URL": self.engines.url("/html/"), "WIKIPEDIA_BASE_URL": self.engines.url("/w/api.php")}
         return {**base, "RESEARCH_ALLOW_ADDRESSES": "127.0.0.0/8"}
 
-    async def research(self, home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    async def research(
+        self, home: Path, *arguments: str, script: str = RUN[-1], **more: str
+    ) -> subprocess.CompletedProcess[str]:
         """The command with this web, run beside the test's own event loop."""
         process = await asyncio.create_subprocess_exec(
-            *RUN,
+            *RUN[:-1],
+            script,
             *arguments,
             env=environment(home, **{**self.settings(), **more}),
             cwd=home,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -218,6 +220,51 @@ async def test_a_local_index_stands_beside_the_engines(tmp_path: Path) -> None:
         assert "161.5 metres" in done.stdout
         assert f"live web by duckduckgo@{web.place},local:notes" in done.stderr
         assert "captcha" in done.stderr
+
+
+async def test_a_page_fetched_again_that_has_not_changed_leaves_what_was_made_of_it(tmp_path: Path) -> None:
+    sound = page("labor-statistics-cpi-january-2025.html", ETag='"v1"')
+
+    async def act(writer: asyncio.StreamWriter, request: faults.Received) -> None:
+        await (faults.reply(b"", 304) if request.header("if-none-match") == '"v1"' else sound)(writer, request)
+
+    found = replace(results()[1], act=act)
+    async with Replica([found]) as web:
+        assert (await web.research(tmp_path, *ASK, QUESTION)).returncode == 0
+        again = await web.research(tmp_path, *ASK, "--fresh", "fetch", QUESTION)
+        assert again.returncode == 0, again.stderr
+        assert [request.header("if-none-match") for request in web.engines.requests if request.path == "/cpi"] == [
+            None,
+            '"v1"',
+        ]
+        events = [(line["stage"], line["event"]) for line in journal(tmp_path) if line["event"] in ("made", "reused")]
+        assert ("fetch", "made") in events
+        assert ("extract", "reused") in events
+        assert ("synthesize", "reused") in events
+
+
+async def test_a_repeated_live_question_loads_no_http_and_no_parser(tmp_path: Path) -> None:
+    heavy = ("httpx", "httpcore", "selectolax", "protego", "trafilatura", "lxml", "jinja2", "research.web.engines")
+    script = f"""
+import sys
+sys.addaudithook(lambda event, _: event in ("subprocess.Popen", "socket.connect") and print(event, file=sys.stderr))
+from research.cli import main
+try:
+    main()
+finally:
+    print("loaded:", [name for name in {heavy} if name in sys.modules], file=sys.stderr)
+"""
+    cheap = ("--cheap", "builtin", "--capable", "builtin")  # else a look for a local model server is one connection
+    async with Replica() as web:
+        cold = await web.research(tmp_path, *ASK, *cheap, QUESTION, script=script)
+        assert cold.returncode == 0, cold.stderr
+        assert "subprocess.Popen\n" in cold.stderr
+        assert "'httpx'" in cold.stderr
+        warm = await web.research(tmp_path, *ASK, *cheap, QUESTION, script=script)
+        assert warm.stdout == cold.stdout
+        assert "loaded: []\n" in warm.stderr
+        assert "Popen" not in warm.stderr
+        assert "socket.connect" not in warm.stderr
 
 
 def shipped(folder: Path, patience: int = 20) -> Path:

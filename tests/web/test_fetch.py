@@ -15,6 +15,7 @@ from research.records import Outcome, Page
 from research.web.fetch import Fetcher, Limits
 from research.web.guard import Policy
 from research.web.reader import Reader
+from research.web.revisits import Validators
 from tests import faults
 from tests.faults import FaultServer
 from tests.web.test_guard import INTERNAL
@@ -423,3 +424,78 @@ async def test_cancelling_frees_the_turn() -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert (await fetcher.fetch(server.url("/a"))).outcome is Outcome.OK
+
+
+# Pages that were read before
+
+
+class Remembered:
+    """What `revisits` is asked to keep, in a dict."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, tuple[Validators, Page]] = {}
+
+    def earlier(self, url: str) -> tuple[Validators, Page] | None:
+        return self.pages.get(url)
+
+    def keep(self, url: str, validators: Validators, page: Page) -> None:
+        self.pages[url] = validators, page
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ({"ETag": '"v1"'}, {"if-none-match": '"v1"'}),
+        ({"ETag": 'W/"v1"'}, {"if-none-match": 'W/"v1"'}),
+        ({"Last-Modified": "Sat, 01 Mar 2025 10:00:00 GMT"}, {"if-modified-since": "Sat, 01 Mar 2025 10:00:00 GMT"}),
+        ({"ETag": '"' + "x" * 600 + '"'}, {}),
+        ({}, {}),
+    ],
+)
+async def test_a_page_that_has_not_changed_is_not_sent_again(told: dict[str, str], asked: dict[str, str]) -> None:
+    revisits, reader = Remembered(), TextReader()
+    routes = {"/old": faults.redirect("/a"), "/a": faults.reply(HTML, headers=told)}
+    async with FaultServer(routes) as server:
+        async with Fetcher(reader, policy=PUBLIC, revisits=revisits) as fetcher:
+            first = await fetcher.fetch(server.url("/old"))
+            server.requests.clear()
+            server.routes["/a"] = faults.reply(b"", 304) if asked else server.routes["/a"]
+            again = await fetcher.fetch(server.url("/old"))
+        assert again == first
+        assert again.outcome is Outcome.OK
+        requests = {request.path: dict(request.headers) for request in server.requests}
+        sent = {name: text for name, text in requests["/a"].items() if name.startswith("if-")}
+        assert sent == asked
+        assert not any(name.startswith("if-") for name in requests["/old"])
+        assert len(reader.read_bodies) == (1 if asked else 2)
+
+
+async def test_a_page_that_has_changed_is_read_and_remembered_anew() -> None:
+    revisits = Remembered()
+    async with FaultServer({"/a": faults.reply(HTML, headers={"ETag": '"v1"'})}) as server:
+        async with Fetcher(TextReader(), policy=PUBLIC, revisits=revisits) as fetcher:
+            await fetcher.fetch(server.url("/a"))
+            server.routes["/a"] = faults.reply(HTML + b"<p>News.", headers={"ETag": '"v2"'})
+            assert "News." in (await fetcher.fetch(server.url("/a"))).text
+            assert revisits.pages[server.url("/a")][0].etag == '"v2"'
+            server.routes["/a"] = faults.reply(b"", 404)
+            assert (await fetcher.fetch(server.url("/a"))).outcome is Outcome.GONE
+
+
+async def test_not_modified_without_having_been_asked_is_no_page() -> None:
+    async with FaultServer({"/a": faults.reply(b"", 304)}) as server:
+        async with Fetcher(TextReader(), policy=PUBLIC, revisits=Remembered()) as fetcher:
+            assert (await fetcher.fetch(server.url("/a"))).outcome is Outcome.EMPTY
+
+
+async def test_what_is_cut_or_cannot_be_read_is_not_remembered() -> None:
+    revisits, long = Remembered(), Limits(text=5_000)
+    routes = {
+        "/long": faults.reply(HTML * 9, headers={"ETag": '"v1"'}),
+        "/no": faults.reply(b"x", 403, {"ETag": '"v1"'}),
+    }
+    async with FaultServer(routes) as server:
+        async with Fetcher(TextReader(), policy=PUBLIC, revisits=revisits, limits=long) as fetcher:
+            assert (await fetcher.fetch(server.url("/long"))).cut
+            await fetcher.fetch(server.url("/no"))
+    assert revisits.pages == {}
