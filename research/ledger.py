@@ -45,6 +45,7 @@ class Receipt:
     seconds: float = 0.0
     calls: list[Call] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # "narrowed from 81,000 to 12,000 characters"
+    passing: bool = False  # another time may give better: it serves this run, and is not kept
     outcome: str = ""  # what became of a page: "ok", "ok (PDF)", "blocked"
     nested: dict[str, dict[str, Any]] = field(default_factory=dict)  # by key, the parts that the work is made of
 

@@ -45,7 +45,7 @@ class Work:
             value = await tried(self.step, values, receipt, calls, self.journal)
             artifact = Artifact.of(value, kind.gives, (self.key,))
             plain = receipt.plain()
-            if not calls.lacking:
+            if not calls.lacking and not receipt.passing:
                 self.store.put(self.key, artifact.data, plain, PAGE if kind.refetchable else None)
             return artifact, plain, True
 

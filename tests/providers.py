@@ -22,7 +22,7 @@ from research.llm.endpoint import Endpoint, Limits
 from research.llm.wires import Dialect
 from tests.faults import Act, FaultServer, Received, hang, head, raw, reply, reset
 
-__all__ = ["Fixed", "Provider", "Time", "cut", "hang", "pings", "raw", "reset", "speak", "status", "whole"]
+__all__ = ["Fixed", "Provider", "Served", "Time", "cut", "hang", "pings", "raw", "reset", "speak", "status", "whole"]
 
 Json = dict[str, Any]
 PATHS = {"/v1/chat/completions": "openai-chat", "/v1/responses": "openai-responses", "/v1/messages": "anthropic"}

@@ -113,8 +113,10 @@ class Budget:
                 f"{caps.usd / NANO:g}, of which {_dollars(spent)} is spent or reserved. {MORE} --max-usd"
             )
         if caps.calls is not None and calls + 1 + share[1] > caps.calls:
-            kept = ", with one kept for the answer" if share[1] else ""
-            raise BudgetError(f"budget reached: {calls} of --max-calls {caps.calls} are used{kept}. {MORE} --max-calls")
+            kept = ", and one is kept for the answer" if share[1] else ""
+            raise BudgetError(
+                f"budget reached: {calls} of --max-calls {caps.calls} are used or reserved{kept}. {MORE} --max-calls"
+            )
 
     def end(self, row: int, usd: int, calls: int) -> None:
         """A hold is over: it cost so much."""

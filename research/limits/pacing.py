@@ -26,6 +26,7 @@ IDLE = 10  # windows without a request after which what refusals taught is forgo
 PROBE = 15.0  # seconds in which a provider lets a request through or refuses it
 LONGEST_PAUSE = 60.0  # seconds; longer ones are for people to decide
 AHEAD = 1.0  # seconds (of a window of a minute) that are reserved ahead by an estimate
+FIRST = 2.0  # requests per second (of a window of a minute) that the first refusal leaves at least
 CUT = 2.0  # seconds (of a window of a minute) in which an estimate is lowered once only
 FRUITLESS = 1.0  # seconds: the first pause after a refusal that names none; doubled each time
 
@@ -44,6 +45,7 @@ class Pace:
     next: float = 0.0  # when an evenly spaced request may go next
     rate: float | None = None  # requests per second that refusals have taught
     high: float = 0.0  # the rate that was last refused
+    lowered: float = 0.0  # when that was last lowered
     firm: bool = False  # that estimate is to be trusted
     paused: float = 0.0  # until then nothing is sent
     refused: float = 0.0  # when the last series of refusals began
@@ -78,7 +80,7 @@ class Pace:
         when = self._room(when, 1, tokens, self.tokens)
         spacing = self._spacing(max(when, self.next))
         if spacing and not self._idle():
-            when = max(when, self.next)
+            when = max(when, self.next if self.rate is None else min(self.next, self.probe + spacing))
         if self.rate is not None and when > now and not self.misses:
             self._grow(now)
         self.seen = now
@@ -108,7 +110,7 @@ class Pace:
         admitted = self.admitted(now) / self.window
         if when <= self.refused:
             if not self.firm and self.rate is not None:
-                self.rate = max(min(self.rate, admitted), self._least())
+                self.rate = max(min(self.rate, admitted), FIRST / self._second)
             if wait is None:
                 return
         else:
@@ -146,14 +148,15 @@ class Pace:
 
     def _learn(self, now: float, admitted: float) -> None:
         if self.rate is None:
+            self.lowered = now
             whole = bool(self.slots) and now - min(self.slots) * self._width > 0.9 * self.window
-            self.rate, self.high, self.firm = max(admitted, self._least()), admitted, whole
-        elif not self.misses and now - self.refused < CUT * self._second:
-            return
+            self.rate, self.high, self.firm = max(admitted, FIRST / self._second), admitted, whole
         elif not self.misses:
+            if now - self.lowered < CUT * self._second:
+                return
             self.high = self.rate
             self.rate = max(0.98 * admitted, 0.7 * self.rate, self._least())
-            self.firm = True
+            self.firm, self.lowered = True, now
         else:  # even single requests, seconds apart, are refused: so the window is full, and says what it holds
             self.rate = max(min(self.rate, admitted), self._least())
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from ..errors import MalformedError, RefusedError, TruncatedError
+from ..errors import BudgetError, MalformedError, RefusedError, TruncatedError
 from ..kinds import Kind, Params
 from ..records import Answer, Ending, Fact, Page, Plan, Question
 from .ahead import import_checks
@@ -90,7 +90,11 @@ async def written(job: Job, request: Request, facts: list[Fact]) -> tuple[Draft,
     cited = cite(draft.text, facts)
     if not draft.refused and (cited.removed_markers or not cited.citations):
         turns = (Message("assistant", completion.text), Message("user", repair(len(facts))))
-        again = await told(job, replace(request, messages=(*request.messages, *turns)))
+        try:
+            again = await told(job, replace(request, messages=(*request.messages, *turns)))
+        except BudgetError:  # an answer that could be better is worth more than none
+            job.receipt.passing = True
+            return draft, cited
         second = read(again.text, instructions(job), facts)
         recited = cite(second.text, facts)
         if second.refused or len(recited.citations) >= len(cited.citations):

@@ -96,7 +96,7 @@ def test_nothing_means_no_paid_call() -> None:
     budget.reserve(0)[0].settle(0)
     with pytest.raises(BudgetError):
         budget.reserve(1)
-    with pytest.raises(BudgetError, match=r"0 of --max-calls 0 are used"):
+    with pytest.raises(BudgetError, match=r"0 of --max-calls 0 are used or reserved"):
         Budget(Caps(calls=0)).reserve(0)
 
 

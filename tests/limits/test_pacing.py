@@ -97,9 +97,32 @@ def test_one_pause_for_all_and_a_slow_start_after_it() -> None:
     assert sure
     assert 125 <= first <= 126
     assert pace.misses == 1
-    assert pace.rate == pytest.approx(18 / 60, rel=0.1), "what was admitted in the last minute"
+    assert pace.rate == 2.0
     assert pace.take(125.5, 0)[0] >= first
     assert pace.next - first >= 2 / pace.rate, "the first requests after a pause are further apart"
+
+
+def test_a_first_refusal_tells_what_was_admitted() -> None:
+    pace = Pace()
+    for at in range(300):
+        pace.take(100.0 + at / 10, 0)
+    pace.refuse(131.0, 129.9, None)
+    assert pace.rate == pytest.approx(299 / 60)
+
+
+def test_a_single_refusal_does_not_slow_a_question_down() -> None:
+    """Somebody else's burst may be the cause."""
+    pace = Pace()
+    when, _ = pace.take(100.0, 0)
+    pace.refuse(100.1, when, 0.5)
+    now, sent = 100.1, []
+    while len(sent) < 8:
+        when, sure = pace.take(now, 0)
+        now = when
+        if sure:
+            sent.append(when)
+            pace.succeed(when + 0.1)
+    assert sent[-1] < 107
 
 
 def test_pauses_without_a_told_wait_grow() -> None:

@@ -22,8 +22,9 @@ from research.limits.rates import Rates
 async def main(folder, count):
     lane = Rates(Path(folder), window=3.0).lane("one", requests=120)
     for _ in range(count):
-        await lane.enter(0)
-        print(time.monotonic(), flush=True)
+        slot = await lane.enter(0)
+        assert time.monotonic() >= slot.when
+        print(slot.when, flush=True)
 
 asyncio.run(main(sys.argv[1], int(sys.argv[2])))
 """
@@ -35,7 +36,7 @@ def test_processes_share_a_limit(tmp_path: Path) -> None:
     times = sorted(float(line) for caller in callers for line in caller.communicate(timeout=60)[0].split())
     assert len(times) == 180
     most = max(sum(begin <= at < begin + 3.0 for at in times) for begin in times)
-    assert most <= 122, "120 in three seconds; two may be late by the machine's own scheduling"
+    assert most <= 120
     assert times[-1] - times[0] <= 180 / 40 * 1.3
 
 
