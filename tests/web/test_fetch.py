@@ -455,12 +455,14 @@ class Remembered:
 async def test_a_page_that_has_not_changed_is_not_sent_again(told: dict[str, str], asked: dict[str, str]) -> None:
     revisits, reader = Remembered(), TextReader()
     routes = {"/old": faults.redirect("/a"), "/a": faults.reply(HTML, headers=told)}
-    async with FaultServer(routes) as server:
-        async with Fetcher(reader, policy=PUBLIC, revisits=revisits) as fetcher:
-            first = await fetcher.fetch(server.url("/old"))
-            server.requests.clear()
-            server.routes["/a"] = faults.reply(b"", 304) if asked else server.routes["/a"]
-            again = await fetcher.fetch(server.url("/old"))
+    async with (
+        FaultServer(routes) as server,
+        Fetcher(reader, policy=PUBLIC, revisits=revisits) as fetcher,
+    ):
+        first = await fetcher.fetch(server.url("/old"))
+        server.requests.clear()
+        server.routes["/a"] = faults.reply(b"", 304) if asked else server.routes["/a"]
+        again = await fetcher.fetch(server.url("/old"))
         assert again == first
         assert again.outcome is Outcome.OK
         requests = {request.path: dict(request.headers) for request in server.requests}
@@ -472,20 +474,24 @@ async def test_a_page_that_has_not_changed_is_not_sent_again(told: dict[str, str
 
 async def test_a_page_that_has_changed_is_read_and_remembered_anew() -> None:
     revisits = Remembered()
-    async with FaultServer({"/a": faults.reply(HTML, headers={"ETag": '"v1"'})}) as server:
-        async with Fetcher(TextReader(), policy=PUBLIC, revisits=revisits) as fetcher:
-            await fetcher.fetch(server.url("/a"))
-            server.routes["/a"] = faults.reply(HTML + b"<p>News.", headers={"ETag": '"v2"'})
-            assert "News." in (await fetcher.fetch(server.url("/a"))).text
-            assert revisits.pages[server.url("/a")][0].etag == '"v2"'
-            server.routes["/a"] = faults.reply(b"", 404)
-            assert (await fetcher.fetch(server.url("/a"))).outcome is Outcome.GONE
+    async with (
+        FaultServer({"/a": faults.reply(HTML, headers={"ETag": '"v1"'})}) as server,
+        Fetcher(TextReader(), policy=PUBLIC, revisits=revisits) as fetcher,
+    ):
+        await fetcher.fetch(server.url("/a"))
+        server.routes["/a"] = faults.reply(HTML + b"<p>News.", headers={"ETag": '"v2"'})
+        assert "News." in (await fetcher.fetch(server.url("/a"))).text
+        assert revisits.pages[server.url("/a")][0].etag == '"v2"'
+        server.routes["/a"] = faults.reply(b"", 404)
+        assert (await fetcher.fetch(server.url("/a"))).outcome is Outcome.GONE
 
 
 async def test_not_modified_without_having_been_asked_is_no_page() -> None:
-    async with FaultServer({"/a": faults.reply(b"", 304)}) as server:
-        async with Fetcher(TextReader(), policy=PUBLIC, revisits=Remembered()) as fetcher:
-            assert (await fetcher.fetch(server.url("/a"))).outcome is Outcome.EMPTY
+    async with (
+        FaultServer({"/a": faults.reply(b"", 304)}) as server,
+        Fetcher(TextReader(), policy=PUBLIC, revisits=Remembered()) as fetcher,
+    ):
+        assert (await fetcher.fetch(server.url("/a"))).outcome is Outcome.EMPTY
 
 
 async def test_what_is_cut_or_cannot_be_read_is_not_remembered() -> None:
@@ -494,8 +500,10 @@ async def test_what_is_cut_or_cannot_be_read_is_not_remembered() -> None:
         "/long": faults.reply(HTML * 9, headers={"ETag": '"v1"'}),
         "/no": faults.reply(b"x", 403, {"ETag": '"v1"'}),
     }
-    async with FaultServer(routes) as server:
-        async with Fetcher(TextReader(), policy=PUBLIC, revisits=revisits, limits=long) as fetcher:
-            assert (await fetcher.fetch(server.url("/long"))).cut
-            await fetcher.fetch(server.url("/no"))
+    async with (
+        FaultServer(routes) as server,
+        Fetcher(TextReader(), policy=PUBLIC, revisits=revisits, limits=long) as fetcher,
+    ):
+        assert (await fetcher.fetch(server.url("/long"))).cut
+        await fetcher.fetch(server.url("/no"))
     assert revisits.pages == {}
