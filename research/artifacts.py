@@ -68,13 +68,15 @@ def likely(whole: Artifact, top: int) -> list[Artifact]:
 class Flow:
     """A result on its way: one artifact, or many that arrive in any order and have a rank.
 
-    `made` is set as soon as some of it has to be made rather than reused.
+    `made` is set as soon as some of it has to be made rather than reused. `waited` are the keys of work that gave
+    nothing to it, and that its end waits for all the same.
     """
 
     kind: Any  # of one artifact
     many: bool = False
     made: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    waited: list[str] = field(default_factory=list)
     joined: Artifact | None = None  # of many, once somebody has taken it whole
     _arrived: dict[int, Artifact] = field(default_factory=dict)
     _news: asyncio.Event = field(default_factory=asyncio.Event)

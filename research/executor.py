@@ -104,7 +104,7 @@ class Executor:
             return artifacts[0].at(source.path, attribute(flow.kind, source.path))
         if flow.joined is None:
             joined = stage.kind.join([artifact.value for artifact in artifacts], stage.params)
-            needs = [key for artifact in artifacts for key in artifact.needs]
+            needs = [*(key for artifact in artifacts for key in artifact.needs), *flow.waited]
             flow.joined = Artifact.of(joined, stage.type, needs)
         return flow.joined.at(source.path, attribute(stage.type, source.path))
 
@@ -148,6 +148,7 @@ class Executor:
             async for rank, item in self._items(step.stage.each):
                 total += 1
                 group.create_task(one(rank, item))
+        flow.waited += self.want(step.stage.each.name).waited
         if total and len(failures) == total:
             raise next((error for error in failures if isinstance(error, BudgetError)), failures[0])
 
@@ -160,7 +161,8 @@ class Executor:
         stage = step.stage
         assert stage.each is not None
         assert stage.want is not None
-        items = [item async for _, item in self._items(stage.each)]
+        arrived = {rank: item async for rank, item in self._items(stage.each)}
+        items = [arrived[rank] for rank in sorted(arrived)]
         parts = {
             "selection": "1", **step.recipe, "want": stage.want, "items": [item.ref for item in items],
             "inputs": {name: artifact.ref for name, artifact in inputs.items()},
@@ -169,7 +171,8 @@ class Executor:
         found = None if stage.name in self.fresh else self.store.find(key)
         earlier = None if found is None else Selection.parse(found.data, found.receipt)
 
-        trials, ahead = Trials(earlier), await self._ahead(stage, inputs)
+        listed = {*(key for item in items for key in item.needs), *self.want(stage.each.name).waited}
+        trials, ahead = Trials(sorted(listed), earlier), await self._ahead(stage, inputs)
         over: dict[int, BudgetError] = {}  # items that the budget left out: the next run may have more
 
         async def attempt(rank: int) -> Artifact:
@@ -190,6 +193,7 @@ class Executor:
             self._drop(stage, rank, over.get(rank, _OfNoUse(reason)))
 
         selection = trials.of(await best(len(items), stage.want, attempt, dropped, stage.policy.patience, earlier))
+        flow.waited += [*self.want(stage.each.name).waited, *(work["key"] for work in trials.useless.values())]
         told = {"chosen": sorted(selection.chosen), "of": len(items), **selection.receipt()}
         self.journal.write("selected", stage=stage.name, **told)
         if over and not selection.chosen:

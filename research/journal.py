@@ -7,8 +7,8 @@ Every line has `event` and `at` (seconds since the run began, by the monotonic c
     made       stage, item, key, ref, parts, needs, receipt
     reused     the same; the receipt tells what it took when it was made
                (both, for a part of other work: within, that work's key; where an item could begin before
-               what chose it had ended: ahead, the keys that it had to wait for; where it came in place of
-               others: after, the keys of those)
+               what chose it had ended: ahead, the keys that it had to wait for; where it was chosen from a list:
+               after, the keys of what made that, and of what it came in place of)
     step       stage, …                            how work that is made of parts went on
     dropped    stage, item, reason, cause          left out, and why; cause: "budget" if that was it
     selected   stage, chosen, of, left, passed     the ranks that were taken, of how many; why others were not, and

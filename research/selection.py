@@ -41,8 +41,10 @@ class Selection:
 
 @dataclass
 class Trials:
-    """How it goes with the ranks of a selection, as they are tried: `useless` are those that were of no use."""
+    """How it goes with the ranks of a selection, as they are tried: `useless` are those that were of no use. `listed`
+    are the keys of the work that made their list."""
 
+    listed: list[str]
     earlier: Selection | None = None
     useless: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     late: dict[int, list[int]] = field(default_factory=dict)
@@ -56,13 +58,13 @@ class Trials:
         return self.earlier is not None and rank in self.earlier.chosen
 
     def begin(self, rank: int) -> dict[str, list[str]]:
-        """A rank is tried; gives what its journal line tells of what had to fail first."""
+        """A rank is tried; gives what its journal line tells of what had to come first."""
         known = self.earlier.late.get(rank, []) if self.earlier is not None and self.knows(rank) else None
         before = sorted(self.useless) if known is None else known
-        if not before:
-            return {}
-        self.late[rank] = before
-        return {"after": [self.useless[one]["key"] for one in before if one in self.useless]}
+        if before:
+            self.late[rank] = before
+        after = [*self.listed, *(self.useless[one]["key"] for one in before if one in self.useless)]
+        return {"after": after} if after else {}
 
     def of(self, selection: Selection) -> Selection:
         """The selection with what the trials have told."""
