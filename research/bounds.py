@@ -158,6 +158,7 @@ RULES: Mapping[str, Rule] = {
         250,
     ),
     "verify": Rule(lambda s, i: i["answer"], lambda s, i: i["answer"].shown, 200),
+    "recall": Rule(lambda s, i: Amount(ONE, Range(60, math.inf)), lambda s, i: _asked(i), 120),
     "investigate": Rule(lambda s, i: Amount(ONE, Range(1_000, math.inf)), parts=_loop),
     "prompt": Rule(
         _listed, lambda s, i: sum((one.shown for one in i.values()), NONE), 250, turns=1

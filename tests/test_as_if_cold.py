@@ -114,7 +114,7 @@ def test_pages_fetched_ahead_cost_no_time_while_hits_are_ordered(
         return 3.0 if request.purpose == "rerank" else 1.0
 
     laboratory = slow(tmp_path / "home", seconds, _1=2.0, _2=2.0, _3=2.0)
-    cold, took, warm = virtual.run(cold_and_warm(laboratory, tmp_path, "fixed"), monkeypatch)
+    _, took, warm = virtual.run(cold_and_warm(laboratory, tmp_path, "fixed"), monkeypatch)
     searches = max(delay("search", query) for query in ("ulm tower", "ulm minster height"))
     assert took == pytest.approx(1 + searches + 3 + 1 + 1, abs=0.001)
     assert seconds_as_if_cold(warm.lines) == pytest.approx(took, abs=0.001)

@@ -1,7 +1,7 @@
 """The kinds of stages, one module each, in the order in which data passes through them."""
 
 from ..kinds import Kind
-from . import extract, fetch, investigate, plan, prompt, quote, rerank, screen, search, synthesize, verify
+from . import extract, fetch, investigate, plan, prompt, quote, recall, rerank, screen, search, synthesize, verify
 
 KINDS: dict[str, Kind] = {
     "plan": plan.KIND,
@@ -14,5 +14,6 @@ KINDS: dict[str, Kind] = {
     "synthesize": synthesize.KIND,
     "verify": verify.KIND,
     "investigate": investigate.KIND,
+    "recall": recall.KIND,
     "prompt": prompt.KIND,
 }
