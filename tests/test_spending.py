@@ -30,8 +30,9 @@ from tests import faults
 from tests.conftest import ROOT
 from tests.kinds import Bench
 from tests.kinds import pipeline as tiny
+from tests.loops import Loops
 from tests.providers import KEY, PATHS, Provider, Served, cut, status
-from tests.shipped import DATES, QUESTION, SmallWeb
+from tests.shipped import DATES, QUESTION, SmallWeb, calls
 
 WIRES = sorted(PATHS.values())
 INPUT, OUTPUT = 1_000, 5_000  # nano-dollars a token
@@ -252,6 +253,24 @@ async def test_a_better_answer_that_cannot_be_paid_for(lab: Lab) -> None:
     again = await lab.ask()
     assert lab.stages == ["synthesize"]
     assert again.answer.citations
+
+
+async def test_a_loop_that_runs_out_answers_from_what_it_has_read(tmp_path: Path) -> None:
+    answer = "The tower of Ulm is 161 metres tall [1]."
+    script: list[Any] = [calls(("search", {"query": "ulm tower"})), calls(("fetch", {"url": "https://ulmtower.example/1"}))]
+    loops = Loops(tmp_path)
+    budget = Budget(Caps(calls=3))
+    short = await loops.run([*script, answer], budget=budget)
+    assert loops.laboratory.calls["investigate"] == 3
+    assert loops.requests[-1].tool_choice == "none"
+    assert short.answer.text == answer
+    assert short.answer.ending is Ending.PARTLY
+    assert "The budget is used up" in short.answer.reason
+    again = await loops.run([calls(("fetch", {"url": "https://ulmtower.example/3"})), answer])
+    assert loops.laboratory.calls["investigate"] == 2, "the first two turns were kept, the forced answer was not taken up"
+    assert again.answer.ending is Ending.ANSWERED
+    with pytest.raises(BudgetError):
+        await Loops(tmp_path / "other").run([answer], budget=Budget(Caps(calls=1)))
 
 
 async def test_out_of_money_before_anything_was_read(lab: Lab) -> None:

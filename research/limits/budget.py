@@ -230,6 +230,7 @@ class Purse:
     clock: Callable[[], float] = time.monotonic
     _share: tuple[int, int] | None = None
     _kept: int | None = None
+    _answering: bool = False
     _began: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -266,8 +267,13 @@ class Purse:
         whole = self.budget.caps.seconds
         if whole is None:
             return None
-        kept = 0.0 if answering else min(ANSWERING * whole, LONGEST_ANSWERING)
+        kept = 0.0 if answering or self._answering else min(ANSWERING * whole, LONGEST_ANSWERING)
         return max(0.0, self._began + whole - kept - self.clock())
+
+    def answer_now(self) -> None:
+        """From now on all calls are the answer's: they may use what was kept for it."""
+        self.close()
+        self._share, self._answering = (0, 0), True
 
     @contextlib.asynccontextmanager
     async def deadline(self) -> AsyncIterator[None]:

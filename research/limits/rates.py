@@ -62,18 +62,38 @@ class Rates:
 
     @contextlib.contextmanager
     def pace(self, name: str, now: float) -> Iterator[Pace]:
-        """A lane's state, to be changed within one transaction."""
-        connection = self._opened()
-        connection.execute("BEGIN IMMEDIATE")
+        """A lane's state, to be changed within one transaction.
+
+        Where the file fails this process goes on by itself: limits are there to be helpful.
+        """
+        connection = self._begun()
         try:
             row = connection.execute("SELECT state FROM lanes WHERE name = ?", (name,)).fetchone()
-            pace = Pace.parse(row[0], now) if row else Pace(self.window)
+            pace = _parsed(row[0], now) if row else None
+            pace = pace or Pace(self.window)
             yield pace
             connection.execute("INSERT OR REPLACE INTO lanes VALUES (?, ?)", (name, pace.plain()))
+            connection.execute("COMMIT")
+        except sqlite3.Error:
+            self._alone()
         except BaseException:
             connection.execute("ROLLBACK")
             raise
-        connection.execute("COMMIT")
+
+    def _begun(self) -> sqlite3.Connection:
+        """A connection within a transaction."""
+        try:
+            connection = self._opened()
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error:
+            self._alone()
+            connection = self._opened()
+            connection.execute("BEGIN IMMEDIATE")
+        return connection
+
+    def _alone(self) -> None:
+        self.close()
+        self.folder = None
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -88,6 +108,14 @@ class Rates:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _parsed(state: str, now: float) -> Pace | None:
+    """None for what is no state of this version's."""
+    try:
+        return Pace.parse(state, now)
+    except (ValueError, TypeError, AttributeError):
+        return None
 
 
 def _open(folder: Path | None) -> sqlite3.Connection:

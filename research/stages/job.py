@@ -73,6 +73,12 @@ class Job:
 
         return fence(text, self.secret, label)
 
+    def answer_now(self) -> None:
+        """The budget is used up: what is kept of it is for the answer. What comes of that is not kept."""
+        self.receipt.passing = True
+        if self.purse is not None:
+            self.purse.answer_now()
+
     def note(self, text: str) -> None:
         """For the receipt: what a reader of this artifact should know about its making."""
         self.receipt.notes.append(text)

@@ -99,6 +99,30 @@ async def test_a_folder_that_cannot_be_written_limits_this_process(tmp_path: Pat
     assert (await lane.enter(1)).tokens == 1
 
 
+@pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\0" + bytes(2_000)])
+async def test_a_broken_file_limits_this_process(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "rates.db").write_bytes(content)
+    lane = Rates(tmp_path).lane("x", requests=5)
+    assert (await lane.enter(1)).tokens == 1
+
+
+async def test_a_file_that_breaks_while_it_is_used(tmp_path: Path) -> None:
+    rates = Rates(tmp_path)
+    lane = rates.lane("x")
+    await lane.enter(1)
+    rates._opened().execute("DROP TABLE lanes")
+    lane.admitted({})
+    assert (await lane.enter(1)).tokens == 1
+
+
+async def test_a_state_of_another_version_is_begun_anew(tmp_path: Path) -> None:
+    rates = Rates(tmp_path)
+    lane = rates.lane("x", requests=1_000)
+    await lane.enter(1)
+    rates._opened().execute("UPDATE lanes SET state = ?", ('{"colour": "blue"}',))
+    assert (await lane.enter(1)).tokens == 1
+
+
 def test_the_file_tells_no_key(tmp_path: Path) -> None:
     rates = Rates(tmp_path)
     asyncio.run(rates.lane("anthropic https://host canary-key-123").enter(1))

@@ -314,7 +314,7 @@ async def test_failures_of_the_web_are_error_results(loops: Loops) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [OverloadedError("busy"), AuthError("no key"), BudgetError("spent"), RefusedError("no")]
+    "error", [OverloadedError("busy"), AuthError("no key"), RefusedError("no")]
 )
 async def test_a_failure_of_the_provider_loses_nothing_that_was_done(loops: Loops, error: Exception) -> None:
     with pytest.raises(type(error)):
@@ -322,6 +322,11 @@ async def test_a_failure_of_the_provider_loses_nothing_that_was_done(loops: Loop
     asked = await loops.run([ANSWER])
     assert asked.answer.text == ANSWER
     assert loops.laboratory.calls == {"investigate": 1}, "only the turn that failed"
+
+
+async def test_a_budget_that_is_used_up_before_anything_was_searched_ends_the_run(loops: Loops) -> None:
+    with pytest.raises(BudgetError):
+        await loops.run([BudgetError("spent")])
 
 
 async def test_a_refusal_is_an_error(loops: Loops) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ContextTooLongError, RequestTooLargeError
+from ...errors import BudgetError, ContextTooLongError, RequestTooLargeError
 from ..job import Job
 from .actions import Read, Way
 from .history import History
@@ -59,15 +59,26 @@ class Loop:
     steps: int = 0
     invalid: int = 0  # calls in a row that were none
     searched: bool = False
+    over: bool = False  # the budget lets no further step through
     after: list[Done] = field(default_factory=list)  # the work that the next turn comes after
 
     async def run(self) -> Outcome:
-        """Raises: what ends the run: ProviderError or one of its kinds, BudgetError, StoreError."""
+        """Raises: what ends the run: ProviderError or one of its kinds, BudgetError, StoreError.
+
+        When the budget is used up after something was searched, what is kept of it pays for an answer.
+        """
         while not self._stop:
-            read = await self._step()
+            try:
+                read = await self._step()
+            except BudgetError:
+                if not self.searched:
+                    raise
+                self.over = True
+                self.job.answer_now()
+                continue
             if read.text:
                 return Outcome(await self._cited(read.text), self.searched)
-        looping = self.invalid >= LOOPING or self.tools.repeated(LOOPING)
+        looping = self.over or self.invalid >= LOOPING or self.tools.repeated(LOOPING)
         stopped = self._stop
         done = await self._ask(last=True)
         text = self.way.read(done.value).text or done.value.text
@@ -77,6 +88,8 @@ class Loop:
     @property
     def _stop(self) -> str:
         """Why there may be no further tool calls; empty while there may."""
+        if self.over:
+            return "The budget is used up."
         if self.tools.repeated(LOOPING):
             return "The same call was made three times."
         if self.invalid >= LOOPING:
@@ -128,7 +141,11 @@ class Loop:
         self.history.exchanges[-1] = type(self.history.exchanges[-1])(
             self.history.exchanges[-1].turn, self.way.told((), [self._say("repair", sources=f"1 to {len(numbers)}")])
         )
-        done = await self._ask(last=True)
+        try:
+            done = await self._ask(last=True)
+        except BudgetError:  # an answer that could be better is worth more than none
+            self.job.receipt.passing = True
+            return text
         self._tell(done, ())
         again: str = self.way.read(done.value).text or done.value.text
         better = {number for cluster in find(again) for number in cluster.ids} & numbers
