@@ -33,7 +33,10 @@ import httpcore
 import httpx
 
 from .errors import ResearchError
-from .network import LARGEST_READ, Addresses, Dialler, look_up
+from .network import Addresses, Dialler, look_up
+
+
+LARGEST_PIECE = 65_536  # bytes that decoding gives at once
 
 
 class TransportError(ResearchError):
@@ -265,7 +268,7 @@ class _Gunzip:
                 self._member = zlib.decompressobj(wbits=31)
             self._begun = True
             try:
-                piece = self._member.decompress(data, LARGEST_READ)
+                piece = self._member.decompress(data, LARGEST_PIECE)
             except zlib.error as error:
                 raise BadCoding("the body says that it is gzip and is not; nothing of it was used") from error
             data = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
