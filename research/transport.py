@@ -35,7 +35,6 @@ import httpx
 from .errors import ResearchError
 from .network import Addresses, Dialler, look_up
 
-
 LARGEST_PIECE = 65_536  # bytes that decoding gives at once
 
 
