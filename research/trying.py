@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from .errors import BudgetError, ResearchError, TimedOutError
+from .errors import BudgetError, NotRecordedError, ResearchError, TimedOutError
 from .journal import Journal
 from .ledger import Receipt
 from .steps import Calls, Step
@@ -27,7 +27,7 @@ async def tried(step: Step, values: Mapping[str, Any], receipt: Receipt, calls: 
             try:
                 value = await _once(step, values, receipt, calls)
             except ResearchError as error:
-                if not error.passing or tries >= policy.retries:
+                if not error.passing or isinstance(error, NotRecordedError) or tries >= policy.retries:
                     raise error from None
                 tries += 1
                 await asyncio.sleep(0.5 * 2**tries * random.uniform(0.5, 1))
