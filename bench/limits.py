@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import time
 from dataclasses import dataclass, field
 
@@ -108,6 +109,7 @@ def main() -> None:
     options.add_argument("--window", type=float, default=60.0, help="seconds that the limit counts over")
     options.add_argument("--windows", type=float, default=3.0, help="how long to measure")
     given = options.parse_args()
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # callers leave in the middle of replies
     print(f"{acquire() * 1e6:.0f} µs to take a rate slot in a file")
     asyncio.run(report(given.limit, given.window, given.windows))
 

@@ -21,7 +21,9 @@ from typing import Any
 SPACED = 0.965  # of a known limit: the rate at which requests are spaced
 SPARED = 100  # one of so many that a known limit allows in a window is not used
 FREE = 16  # requests that are not spaced when the window is almost empty
-SLOTS = 60  # per window
+SLOTS = 120  # per window
+LATE = 2  # slots by which a request may reach the service later than it was to be sent
+OTHERS = 0.1  # of a limit: what others use is noticed from there on
 IDLE = 10  # windows without a request after which what refusals taught is forgotten
 PROBE = 15.0  # seconds in which a provider lets a request through or refuses it
 LONGEST_PAUSE = 60.0  # seconds; longer ones are for people to decide
@@ -138,7 +140,7 @@ class Pace:
                 continue
             setattr(self, name, limit)
             left = told.get(f"{name}_left")
-            if left is not None and (others := int(limit - left - self._sum(column))) > 0:
+            if left is not None and (others := int(limit - left - self._sum(column))) > OTHERS * limit:
                 self._count(now, *((others, 0) if column == 0 else (0, others)))
 
     def admitted(self, now: float) -> int:
@@ -187,11 +189,11 @@ class Pace:
             if total <= most:
                 break
             total -= self.slots[number][column]
-            when = max(when, (number + 1.5) * self._width + self.window)
+            when = max(when, (number + 1 + LATE) * self._width + self.window)
         return when
 
     def _forget(self, now: float) -> None:
-        first = self._slot(now - self.window) - 2
+        first = self._slot(now - self.window) - LATE - 1
         for number in [number for number in self.slots if number < first]:
             del self.slots[number]
 

@@ -66,30 +66,27 @@ class Rates:
 
         Where the file fails this process goes on by itself: limits are there to be helpful.
         """
-        connection = self._begun()
         try:
-            row = connection.execute("SELECT state FROM lanes WHERE name = ?", (name,)).fetchone()
-            pace = _parsed(row[0], now) if row else None
-            pace = pace or Pace(self.window)
+            pace = self._begun(name, now)
+        except sqlite3.Error:
+            self._alone()
+            pace = self._begun(name, now)
+        try:
             yield pace
-            connection.execute("INSERT OR REPLACE INTO lanes VALUES (?, ?)", (name, pace.plain()))
-            connection.execute("COMMIT")
+            self._opened().execute("INSERT OR REPLACE INTO lanes VALUES (?, ?)", (name, pace.plain()))
+            self._opened().execute("COMMIT")
         except sqlite3.Error:
             self._alone()
         except BaseException:
-            connection.execute("ROLLBACK")
+            self._opened().execute("ROLLBACK")
             raise
 
-    def _begun(self) -> sqlite3.Connection:
-        """A connection within a transaction."""
-        try:
-            connection = self._opened()
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error:
-            self._alone()
-            connection = self._opened()
-            connection.execute("BEGIN IMMEDIATE")
-        return connection
+    def _begun(self, name: str, now: float) -> Pace:
+        """Within a transaction, the state of a lane."""
+        connection = self._opened()
+        connection.execute("BEGIN IMMEDIATE")
+        row = connection.execute("SELECT state FROM lanes WHERE name = ?", (name,)).fetchone()
+        return (_parsed(row[0], now) if row else None) or Pace(self.window)
 
     def _alone(self) -> None:
         self.close()

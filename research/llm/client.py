@@ -142,13 +142,14 @@ class _Call:
         self.on_text(text)
 
     async def _tried(self, exchange: Exchange) -> Completion:
+        client = self.model.client()  # its libraries take a while to import: not between slot and sending
         most, began = self._most, time.monotonic()
         async with self._entered(most.input + most.output) as slots:
             self.waited += time.monotonic() - began
             settle = await self.account.reserve(most)
             exchange.begin()
             try:
-                completion = without(await exchange.completion(self.model.client()), self.model.secrets)
+                completion = without(await exchange.completion(client), self.model.secrets)
             except ResearchError as error:
                 told = getattr(error, "usage", None)
                 used = told if isinstance(told, Usage) and told != Usage() else None
