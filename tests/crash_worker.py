@@ -1,4 +1,4 @@
-"""Asks one question many times at once, on a store that others use too: `crash_worker HOME LOG TIMES SECONDS`.
+"""Asks one question many times at once, on a store that others use too: `crash_worker HOME LOG TIMES SECONDS PIPELINE`.
 
 Each call of a model or of the web appends a line to LOG, and takes SECONDS. The answers'
 digests are printed, one a line.
@@ -35,7 +35,7 @@ class SlowModel(ScriptedModel):
         self.log, self.seconds = log, seconds
 
     async def complete(self, request: Request, *rest: Any, **more: Any) -> Completion:
-        logged(self.log, f"{request.purpose} {digest(request.messages[0].text)[:8]}")
+        logged(self.log, f"{request.purpose} {digest(repr(request.messages))[:8]}")
         await asyncio.sleep(self.seconds)
         return await super().complete(request, *rest, **more)
 
@@ -56,10 +56,10 @@ class SlowWeb(SmallWeb):
         return await super().fetch(url)
 
 
-async def main(home: str, log: str, times: int, seconds: float) -> None:
+async def main(home: str, log: str, times: int, seconds: float, name: str) -> None:
     model, web = SlowModel(log, seconds), SlowWeb(log, seconds)
     app = App(Settings(Path(home)), {"cheap": model, "capable": model})
-    pipeline = load(PIPELINES / "fixed.toml", KINDS)
+    pipeline = load(PIPELINES / f"{name}.toml", KINDS)
     asks = (app.ask(Question(text=QUESTION), pipeline, web, DATES) for _ in range(times))
     for asked in await asyncio.gather(*asks):
         sys.stdout.write(f"{digest(asked.answer.model_dump_json())}\n")
@@ -67,4 +67,4 @@ async def main(home: str, log: str, times: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))
+    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]), sys.argv[5]))

@@ -13,7 +13,7 @@ from research.llm.messages import Message, Request
 from research.llm.scripted import Reply, Script, ScriptedModel
 from research.llm.wires import WIRES, Dialect
 from tests.llm.test_wires import CHECKS, DIALECTS
-from tests.shipped import Laboratory, copied
+from tests.shipped import Laboratory, calls, copied
 
 PLAIN = Dialect()
 
@@ -67,3 +67,14 @@ class Loops:
                 break
             told.insert(0, message)
         return told
+
+
+def long_turn(number: int, turns: int) -> Reply:
+    """A long investigation's turn, from 0 on: it searches, then reads two pages of what it found, and so on."""
+    if number == turns - 1:
+        return "The tower of Ulm is 161 metres tall [1]. Others say 361 metres [3]."
+    query = f"ulm tower {number // 2}"
+    if number % 2 == 0:
+        return calls(("search", {"query": query}), text=f"I look for {query}.")
+    address = f"https://{query.replace(' ', '')}.example"
+    return calls(("fetch", {"url": f"{address}/1"}), ("fetch", {"url": f"{address}/3"}))

@@ -16,8 +16,8 @@ from tests.commands import environment
 from tests.conftest import ROOT
 
 
-def worker(home: Path, log: Path, times: int, seconds: float) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.crash_worker", str(home), str(log), str(times), str(seconds)]
+def worker(home: Path, log: Path, times: int, seconds: float, name: str = "fixed") -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.crash_worker", str(home), str(log), str(times), str(seconds), name]
     return subprocess.Popen(command, env=environment(home), cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
@@ -41,19 +41,19 @@ def test_a_hundred_identical_questions_do_each_piece_of_work_once(tmp_path: Path
     assert {line.split()[0] for line in counted} == {"plan", "search", "rerank", "fetch", "extract", "synthesize"}
 
 
-def _killed_and_resumed(folder: Path, kills: int, seed: int) -> tuple[int, int]:
+def _killed_and_resumed(folder: Path, kills: int, seed: int, name: str = "fixed") -> tuple[int, int]:
     """Kills a run `kills` times at random moments, then lets it end; gives calls made, and distinct ones."""
     home, log = folder / "home", folder / "log"
     home.mkdir()
     chance = random.Random(seed)
     for _ in range(kills):
-        process = worker(home, log, 1, 0.03)
+        process = worker(home, log, 1, 0.03, name)
         time.sleep(chance.uniform(0.2, 1.1))
         process.kill()
         process.communicate()
-    [answer] = answers([worker(home, log, 1, 0.0)])
+    [answer] = answers([worker(home, log, 1, 0.0, name)])
     (folder / "clean").mkdir()
-    assert answers([worker(folder / "clean", folder / "other", 1, 0.0)]) == [answer]
+    assert answers([worker(folder / "clean", folder / "other", 1, 0.0, name)]) == [answer]
     made = Counter(
         line["key"] for run in Runs(home / "runs").newest_first() for line in run.journal() if line["event"] == "made"
     )
@@ -65,6 +65,11 @@ def _killed_and_resumed(folder: Path, kills: int, seed: int) -> tuple[int, int]:
 def test_killed_a_few_times(tmp_path: Path) -> None:
     total, distinct = _killed_and_resumed(tmp_path, 3, seed=1)
     assert total - distinct <= 3 * 5  # at a kill, at most 4 pages and the re-ranking are in flight
+
+
+def test_a_loop_killed_a_few_times_pays_no_finished_turn_again(tmp_path: Path) -> None:
+    total, distinct = _killed_and_resumed(tmp_path, 3, seed=2, name="tool-use")
+    assert total - distinct <= 3 * 3  # at a kill, at most the calls of one turn are in flight
 
 
 @pytest.mark.heavy

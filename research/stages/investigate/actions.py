@@ -56,7 +56,14 @@ class Native:
         from ...llm.messages import Message
 
         answers = [Message("tool", one.text, call_id=one.call.id, failed=one.failed) for one in results]
-        return (*answers, Message("user", "\n\n".join(words))) if words else tuple(answers)
+        return self.joined(answers, "\n\n".join(words))
+
+    @staticmethod
+    def joined(told: Sequence[Message], text: str) -> tuple[Message, ...]:
+        """What goes back, with a further word at its end."""
+        from ...llm.messages import Message
+
+        return (*told, Message("user", text)) if text else tuple(told)
 
 
 class Structured:
@@ -106,10 +113,14 @@ class Structured:
         return dict.fromkeys(ARGUMENTS[name], text)
 
     def told(self, results: Sequence[Result], words: Sequence[str]) -> tuple[Message, ...]:
+        return self.joined((), "\n\n".join([*(one.text for one in results), *words]))
+
+    @staticmethod
+    def joined(told: Sequence[Message], text: str) -> tuple[Message, ...]:
         """One message: templates of small models want user and assistant to alternate."""
         from ...llm.messages import Message
 
-        texts = [*(one.text for one in results), *words]
+        texts = [*(one.text for one in told), *([text] if text else [])]
         return (Message("user", "\n\n".join(texts)),) if texts else ()
 
 

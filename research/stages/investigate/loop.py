@@ -71,10 +71,11 @@ class Loop:
             try:
                 read = await self._step()
             except BudgetError:
-                if not self.searched:
+                if not any(source.hit or source.readable for source in self.tools.sources.all):
                     raise
                 self.over = True
                 self.job.answer_now()
+                self._say_last(self._say("finish", reason=self._stop))
                 continue
             if read.text:
                 return Outcome(await self._cited(read.text), self.searched)
@@ -120,6 +121,12 @@ class Loop:
         self._tell(done, results)
         return Read()
 
+    def _say_last(self, text: str) -> None:
+        """A word after the newest results, which no request has held yet."""
+        if self.history.exchanges:
+            newest = self.history.exchanges.pop()
+            self.history.add(newest.turn, self.way.joined(newest.told, text))
+
     def _words(self, turn: Turn, read: Read) -> list[str]:
         """What is to be said of a turn that did nothing. One that only paused goes on from its own text."""
         assert self.job.sampling is not None
@@ -138,9 +145,7 @@ class Loop:
         cited = {number for cluster in find(text) for number in cluster.ids}
         if not numbers or read(text, "").refused or (cited and cited <= numbers):
             return text
-        self.history.exchanges[-1] = type(self.history.exchanges[-1])(
-            self.history.exchanges[-1].turn, self.way.told((), [self._say("repair", sources=f"1 to {len(numbers)}")])
-        )
+        self._say_last(self._say("repair", sources=f"1 to {len(numbers)}"))
         try:
             done = await self._ask(last=True)
         except BudgetError:  # an answer that could be better is worth more than none
