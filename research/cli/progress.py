@@ -146,6 +146,10 @@ def account(result: Asked, rows: Mapping[str, Row]) -> list[str]:
     wide = max(map(len, rows), default=0)
     table = [f"  {name:<{wide}}  {row.seconds:6.2f} s  {row.told()}" for name, row in rows.items()]
     tokens = f"{spent.input:,} tokens in, {spent.output:,} out" if spent.models else "no model was called"
+    if spent.estimated:
+        tokens += f", {spent.estimated} of them at the most they can have cost: their usage was not told"
+    if spent.waited >= 0.05:
+        tokens += f"; calls waited {spent.waited:.1f} s in all for rate limits and further tries"
     return [
         "",
         *table,
