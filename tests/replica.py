@@ -143,7 +143,8 @@ class Replica:
             )
             for one in self.found
         ]
-        return f"<html><body><div id=links>{''.join(boxes)}</div></body></html>".encode()
+        none = "" if boxes else "<div class=no-results>No results.</div>"
+        return f"<html><body><div id=links>{''.join(boxes)}{none}</div></body></html>".encode()
 
     def _articles(self) -> bytes:
         row = {"title": "Inflation in the United States", "snippet": "The US <b>inflation</b> rate was 3.0 percent."}

@@ -131,7 +131,7 @@ class LiveWeb:
 
     async def search(self, query: str, top: int) -> list[Hit]:
         opened = self._open()
-        if opened.reader is not None:
+        if opened.reader is not None and self._asking.live:
             await opened.reader.warm()  # it loads while the engines are asked
         return await opened.chain.search(query, top)
 
@@ -170,6 +170,6 @@ def _made(
         return EngineSearch(engine(name, asking.variables), client, asking.options, asking.label(name))
 
     chain = Chain([searcher(name) for name in asking.engines], notice=notice)
-    own = Reader(asking.workers) if reader is None else None
+    own = Reader(asking.workers)
     policy = Policy.of(asking.allow_addresses)
-    return _Opened(chain, client, Fetcher(reader or own or Reader(), policy=policy, revisits=revisits), own)
+    return _Opened(chain, client, Fetcher(reader or own, policy=policy, revisits=revisits), None if reader else own)

@@ -80,6 +80,30 @@ async def test_all_engines_refuse(tmp_path: Path) -> None:
         assert f"error: no search engine answered. duckduckgo@{web.place}: captcha" in done.stderr
 
 
+async def test_nothing_is_found_so_nothing_is_written(tmp_path: Path) -> None:
+    async with Replica([]) as web:
+        done = await web.research(tmp_path, "ask", "--search", "duckduckgo", QUESTION)
+        assert done.returncode == 4
+        assert done.stdout.startswith("Not answered: no evidence was found.")
+        events = [line["stage"] for line in journal(tmp_path) if line["event"] == "made"]
+        assert set(events) == {"plan", "search", "rerank", "synthesize"}
+        assert web.paths() == []
+
+
+async def test_one_page_under_many_spellings_is_fetched_once(tmp_path: Path) -> None:
+    sound = results()[1]
+    spelled = ["/cpi#part", "/cpi?utm_source=x&gclid=1", "/x/../cpi", "/cpi?a=1", "/cpi?a=2"]
+    found = [sound, *(replace(sound, path=path, title=f"{sound.title} ({path})") for path in spelled)]
+    async with Replica(found) as web:
+        done = await web.research(tmp_path, *ASK, QUESTION)
+        assert done.returncode == 0, done.stderr
+        assert sorted(path for path in web.engines.paths() if path.startswith("/cpi")) == [
+            "/cpi",
+            "/cpi?a=1",
+            "/cpi?a=2",
+        ]
+
+
 async def test_internal_addresses_stay_closed_unless_the_user_opens_them(tmp_path: Path) -> None:
     async with Replica(results()[1:2]) as web:
         shut = await web.research(tmp_path, *ASK, QUESTION, RESEARCH_ALLOW_ADDRESSES="10.0.0.0/8")
