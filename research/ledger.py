@@ -183,6 +183,6 @@ def used(lines: Lines) -> dict[str, Mapping[str, Any]]:
                 works.setdefault(work["key"], {**work, "stage": line["stage"]})
         if line["event"] in ("made", "reused") and line.get("item") is not None:
             parts = {part["key"]: {**part, "stage": line["stage"]} for part in line["receipt"].get("nested", ())}
-            works |= {key: part for key, part in parts.items() if key not in works}
+            works |= parts
             works[line["key"]] = {**line, "needs": [*line["needs"], *parts]} if parts else line
     return works

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from . import ask, batch, cache, doctor, index, models, pipelines, runs
+from . import ask, batch, cache, compare, doctor, index, models, pipelines, report, runs
 
 app = typer.Typer(
     name="research",
@@ -16,6 +16,8 @@ app = typer.Typer(
 )
 app.command("ask")(ask.ask)
 app.command("batch")(batch.batch)
+app.command("compare")(compare.compare)
+app.command("report")(report.report)
 app.command("show")(runs.show)
 app.command("why")(runs.why)
 app.command("runs")(runs.runs)
