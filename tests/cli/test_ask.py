@@ -160,7 +160,7 @@ def test_show_runs_and_why(home: Path) -> None:
     plan = json.loads(research(home, "show", run, "--stage", "plan", "--json").stdout)
     assert plan["needs_search"] is True
     pages = json.loads(research(home, "show", run, "--stage", "fetch", "--json").stdout)
-    assert len(pages) == 6
+    assert len(pages) == 4
     assert {page["outcome"] for page in pages} == {"ok"}
     assert "── extract 1" in research(home, "show", run, "--stage", "extract").stdout
     assert "has nothing of a stage 'none'" in research(home, "show", run, "--stage", "none").stderr
