@@ -49,6 +49,7 @@ async def ask(
     settings = Settings.read({"search": search, "pipeline": pipeline, **flags})
     loaded, tiers = load_pipeline(settings.pipeline), Tiers(settings)
     loaded = with_verification(loaded) if verify else loaded
+    loaded = loaded if models else tiers.fitted(loaded)
     bound = models or tiers.models_of(loaded)
     budget = budget_of(settings, () if models else bound.values(), tiers.prices.free)
     app = App(settings, bound, price=tiers.prices.price, fee=tiers.prices.search_fee)

@@ -10,7 +10,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -69,6 +69,24 @@ class Tiers:
     def thinking(self, model: str) -> int:
         """The tokens that "provider:model" may think although nobody asked it to."""
         return 0 if model == BUILTIN else endpoint(model, self.settings, self.environment).thinking
+
+    def fitted(self, pipeline: Pipeline, tools: str | None = None) -> Pipeline:
+        """`pipeline` with its loops calling tools as suits their models: as `tools` says, else as the file does, else
+        natively, and by structured actions where the model is served by the user's own machine.
+
+        Raises: UsageError for `tools` where no stage calls any; as `named` does.
+        """
+        stages = {}
+        for stage in pipeline.stages.values():
+            if "tools_as" in type(stage.params).model_fields:
+                model = self.named(stage.model)
+                local = model != BUILTIN and self._row(model.partition(":")[0]).local
+                said = stage.params.model_dump()["tools_as"]
+                way = tools or said or ("schema" if local else "native")
+                stages[stage.name] = replace(stage, params=stage.params.model_copy(update={"tools_as": way}))
+        if tools and not stages:
+            raise UsageError(f"--tools: {pipeline.name} has no stage that calls tools; -p tool-use has one")
+        return replace(pipeline, stages={**pipeline.stages, **stages})
 
     def models_of(self, pipeline: Pipeline) -> dict[str, Model]:
         """The models that its stages are bound to, and no others."""

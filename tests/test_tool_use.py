@@ -11,12 +11,14 @@ import pytest
 
 from bench.prefix import prompt, share
 from research.cli import steps as shown
-from research.errors import OverloadedError, WebError
+from research.errors import OverloadedError, UsageError, WebError
 from research.ledger import as_if_cold, paid, seconds_as_if_cold
 from research.llm.extractive import ExtractiveModel
 from research.llm.messages import Completion, ToolCall, Usage
 from research.llm.wires import WIRES
 from research.records import Ending, Hit, Page
+from research.settings import Settings
+from research.tiers import Tiers
 from tests.llm.test_wires import DIALECTS
 from tests.loops import Loops, long_turn
 from tests.shipped import calls, copied
@@ -281,3 +283,21 @@ async def test_the_steps_of_a_run_are_shown_with_what_they_took(loops: Loops, mo
 async def test_other_pipelines_have_no_steps(loops: Loops) -> None:
     asked = await loops.laboratory.ask(copied(loops.folder / "pipelines", "fixed"))
     assert shown.steps(asked.run, loops.laboratory.app.runs) == []
+
+
+def test_tools_are_called_as_suits_the_model(tmp_path: Path) -> None:
+    def way(capable: str, tools: str | None = None, changes: str = "") -> str:
+        pipeline = copied(tmp_path, "tool-use", tool_use_toml=("steps = 12", f"steps = 12\n{changes}"))
+        fitted = Tiers(Settings(tmp_path, capable=capable), environment={}).fitted(pipeline, tools)
+        return str(fitted.stages["investigate"].params.model_dump()["tools_as"])
+
+    assert way("anthropic:some-model") == "native"
+    assert way("llama.cpp:some-model") == "schema"
+    assert way("llama.cpp:some-model", changes='tools_as = "native"') == "native"
+    assert way("llama.cpp:some-model", "native") == "native"
+    assert way("builtin") == "native"
+    fixed = copied(tmp_path, "fixed")
+    tiers = Tiers(Settings(tmp_path, capable="builtin"), environment={})
+    assert tiers.fitted(fixed) == fixed
+    with pytest.raises(UsageError, match="fixed has no stage that calls tools"):
+        tiers.fitted(fixed, "native")

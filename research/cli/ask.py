@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 EVERYTHING = "*"  # what `--fresh` without a stage stands for; main() puts it there
 
 
+class ToolsAs(StrEnum):
+    """How a model in a loop calls its tools."""
+
+    native = "native"
+    schema = "schema"
+
+
 class CiteBy(StrEnum):
     """How an answer's sentences tell their sources."""
 
@@ -33,6 +40,9 @@ def ask(
     cheap: Annotated[str | None, typer.Option(help="The model of the cheap tier.", metavar="PROVIDER:MODEL")] = None,
     capable: Annotated[
         str | None, typer.Option(help="The model of the capable tier.", metavar="PROVIDER:MODEL")
+    ] = None,
+    tools: Annotated[
+        ToolsAs | None, typer.Option(help="Call tools natively, or by structured actions (small models).")
     ] = None,
     search: Annotated[
         str | None,
@@ -86,7 +96,7 @@ def ask(
     flags |= {"region": region, "language": language, "recency": recency, "allow_addresses": allow_addresses}
     wish = Wish(
         question, flags, offline, json, out, force, tuple(fresh or ()), frozen, as_of, web_date, strict, cite,
-        verify, dry_run, world, record,
+        verify, dry_run, world, record, tools,
     )  # fmt: skip
     run(answered(wish))
 
@@ -111,6 +121,7 @@ class Wish:
     dry_run: bool
     world: Path | None
     record: Path | None
+    tools: ToolsAs | None
 
 
 async def answered(wish: Wish) -> int:
@@ -139,6 +150,7 @@ async def answered(wish: Wish) -> int:
 
         tell(pipeline, question.text, tiers, wish.offline or wish.world is not None, wish.json)
         return 0
+    pipeline = tiers.fitted(pipeline, wish.tools)
     models = tiers.models_of(pipeline)
     budget = budget_of(settings, models.values(), tiers.prices.free)
     app = App(settings, models, progress.notice, tiers.prices.price, tiers.prices.search_fee)

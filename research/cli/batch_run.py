@@ -41,6 +41,7 @@ async def answered(wish: Wish) -> int:
     settings = Settings.read(wish.flags)
     pipeline = load_pipeline(settings.pipeline)
     tiers = Tiers(settings, view.line)
+    pipeline = tiers.fitted(pipeline)
     check_out(wish)
     if wish.dry_run and wish.choice.sample is None:
         from .batch_cost import tell

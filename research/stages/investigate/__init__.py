@@ -39,7 +39,7 @@ class InvestigateParams(Params):
     share: int = Field(8_000, ge=500, le=1_000_000)  # characters of a page that one result shows
     window: int = Field(60_000, ge=2_000)  # tokens of history, beyond which its older part is shortened
     keep: int = Field(3, ge=1, le=50)  # exchanges that are not shortened then
-    tools_as: Literal["native", "schema"] = "native"  # schema: structured actions, for models without tool calls
+    tools_as: Literal["native", "schema"] | None = Field(None)  # schema: structured actions; else as suits the model
 
 
 async def investigate(job: Job, question: Question, as_of: str = "", web_date: str = "") -> Answer:
@@ -56,7 +56,7 @@ async def investigate(job: Job, question: Question, as_of: str = "", web_date: s
     caps = Caps(params.searches, params.pages, params.at_once, params.share)
     tools = Toolbox(job, question.text, web_date, words, caps, sources)
     actions = job.further["actions"].fill({"tools": listed(tools)})[1]
-    talking = way(params.tools_as, tools, actions)
+    talking = way(params.tools_as or "native", tools, actions)
     assert job.prompt is not None
     system, text = job.prompt.fill({"question": question.text, "as_of": as_of, "steps": str(params.steps)})
     history = History(talking.system(system), Message("user", text))
