@@ -44,10 +44,14 @@ class Tally:
 
 def tally(lines: Iterable[Mapping[str, Any]], answer: Answer | None = None) -> Tally:
     """The count over a journal's lines."""
-    lines = list(lines)
+    lines = [line for line in lines if "within" not in line]
+    stages: list[_Stage | _Loop]
     stages = [_Stage(lines, name) for name in dict.fromkeys(line["stage"] for line in lines if _kind(line) == "fetch")]
+    stages += [_Loop(line["receipt"]["nested"]) for line in lines if line.get("receipt", {}).get("nested")]
     cited = {citation.fact.url: citation.fact.grade for citation in (answer.citations if answer else ())}
-    notes = [note for line in lines if _kind(line) == "search" for note in line["receipt"].get("notes", ())]
+    searches = [line["receipt"] for line in lines if _kind(line) == "search"]
+    searches += [receipt for stage in stages if isinstance(stage, _Loop) for receipt in stage.searches]
+    notes = [note for receipt in searches for note in receipt.get("notes", ())]
     return Tally(
         found=sum(stage.of for stage in stages),
         read=sum(len(stage.read) for stage in stages),
@@ -74,6 +78,18 @@ class _Stage:
             chosen = selected["chosen"]
             self.of, self.left = selected["of"], [*selected.get("left", {}).values()]
         self.read: list[str] = [outcomes.get(item, "") for item in chosen]
+
+
+class _Loop:
+    """A loop that fetches, by the receipts of its parts: the pages that it tried, read or not."""
+
+    def __init__(self, parts: Iterable[Mapping[str, Any]]) -> None:
+        parts = list(parts)
+        outcomes = [part["receipt"].get("outcome", "") for part in parts if part["work"] == "fetch"]
+        self.of = len(outcomes)
+        self.read = [outcome for outcome in outcomes if outcome.removesuffix(PDF) == Outcome.OK]
+        self.left = [outcome for outcome in outcomes if outcome.removesuffix(PDF) != Outcome.OK]
+        self.searches = [part["receipt"] for part in parts if part["work"] == "search"]
 
 
 def _kind(line: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from research.llm.messages import Completion, ToolCall, Usage
 from research.llm.wires import WIRES
 from research.records import Ending, Hit, Page
 from research.settings import Settings
+from research.tally import tally
 from research.tiers import Tiers
 from tests.llm.test_wires import DIALECTS
 from tests.loops import Loops, long_turn
@@ -301,3 +302,12 @@ def test_tools_are_called_as_suits_the_model(tmp_path: Path) -> None:
     assert tiers.fitted(fixed) == fixed
     with pytest.raises(UsageError, match="fixed has no stage that calls tools"):
         tiers.fitted(fixed, "native")
+
+
+async def test_what_became_of_the_pages_is_counted_cold_and_warm(loops: Loops) -> None:
+    pages = (("fetch", {"url": f"https://ulmtower.example/{number}"}) for number in (1, 2, 3))
+    script = [calls(("search", {"query": "ulm tower"})), calls(*pages), "It is 161 metres tall [1]."]
+    cold = await loops.run(script)
+    warm = await loops.run([])
+    assert str(tally(cold.lines, cold.answer)) == "3 found, 2 read, 1 blocked, 1 cited"
+    assert tally(warm.lines, warm.answer) == tally(cold.lines, cold.answer)
