@@ -11,8 +11,9 @@ import pytest
 
 from bench.prefix import prompt, share
 from research.cli import steps as shown
-from research.errors import OverloadedError, UsageError, WebError
+from research.errors import BudgetError, OverloadedError, UsageError, WebError
 from research.ledger import as_if_cold, paid, seconds_as_if_cold
+from research.limits.budget import Budget, Caps
 from research.llm.extractive import ExtractiveModel
 from research.llm.messages import Completion, ToolCall, Usage
 from research.llm.wires import WIRES
@@ -311,3 +312,24 @@ async def test_what_became_of_the_pages_is_counted_cold_and_warm(loops: Loops) -
     warm = await loops.run([])
     assert str(tally(cold.lines, cold.answer)) == "3 found, 2 read, 1 blocked, 1 cited"
     assert tally(warm.lines, warm.answer) == tally(cold.lines, cold.answer)
+
+
+async def test_a_budget_that_is_used_up_leaves_an_answer_from_what_was_read(loops: Loops) -> None:
+    def price(model: str, usage: Usage) -> int:
+        return 1_000 * (usage.input + usage.output)
+
+    loops.laboratory.app.price = price
+    search, page = calls(("search", {"query": "ulm tower"})), calls(("fetch", {"url": "https://ulmtower.example/1"}))
+    answer = "The tower of Ulm is 161 metres tall [1]."
+    part = await loops.run([search, page, answer], budget=Budget(Caps(calls=3)))
+    assert part.answer.ending is Ending.PARTLY
+    assert "budget was used up" in part.answer.reason or "budget is used up" in part.answer.reason
+    assert part.answer.text == answer
+    assert [request.tool_choice for request in loops.requests] == ["auto", "auto", "none"]
+    assert "The budget is used up." in loops.told()[-1].text
+    whole = await loops.run([calls(("fetch", {"url": "https://ulmtower.example/3"})), answer])
+    assert whole.answer.ending is Ending.ANSWERED, "with more to spend it goes on where it was"
+    assert len(loops.requests) == 2
+    with pytest.raises(BudgetError):
+        await loops.run([search, answer], budget=Budget(Caps(calls=1)), sample=1)
+    assert len(loops.requests) <= 1
