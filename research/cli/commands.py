@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from . import ask, batch, cache, compare, doctor, index, models, pipelines, report, runs
+from . import advise, ask, batch, cache, compare, diff, doctor, index, models, pipelines, report, runs
 
 app = typer.Typer(
     name="research",
@@ -18,6 +18,8 @@ app.command("ask")(ask.ask)
 app.command("batch")(batch.batch)
 app.command("compare")(compare.compare)
 app.command("report")(report.report)
+app.command("advise")(advise.advise)
+app.command("diff")(diff.diff)
 app.command("show")(runs.show)
 app.command("why")(runs.why)
 app.command("runs")(runs.runs)

@@ -21,15 +21,15 @@ def frontier_chart(found: Figures, metric: str) -> Chart | None:
     known = [(n, arm, x, y) for n, arm, x, y in points if x is not None and y is not None]
     if not known or not any(x.mean for _, _, x, _ in known):
         return None
-    what = "Dollars a question" if metric == "usd" else "Seconds a question (mean)"
+    what = "Dollars a question" if metric == "usd" else "Seconds a question (p50)"
     told = "; ".join(
         f"{arm.pipeline}: {figure(metric, x.mean)}, {figure(found.quality, y.mean)}" for _, arm, x, y in known
     )
     chart = Chart(
         f"frontier-{metric}", f"Quality against {'cost' if metric == 'usd' else 'time'}, as if cold", told, 330
     )
-    wide = axis([v for _, _, x, _ in known for v in (x.mean, x.high or 0)], 70, WIDTH - 120)
-    high = axis([v for _, _, _, y in known for v in (y.mean, y.low or y.mean, y.high or y.mean)], 270, 20)
+    wide = axis([end for _, _, spent_on, _ in known for end in _ends(spent_on)], 70, WIDTH - 120)
+    high = axis([end for _, _, _, good in known for end in _ends(good)], 270, 20)
     across(chart, wide, metric, 20, 270)
     for tick in high.ticks():
         chart.line(70, high(tick), WIDTH - 120, high(tick), "grid")
@@ -43,13 +43,17 @@ def frontier_chart(found: Figures, metric: str) -> Chart | None:
             high(y.mean),
             f"{arm.pipeline}: {figure(metric, x.mean)}, {figure(found.quality, y.mean)}",
         )
-    for name, x, y in _apart([(arm.pipeline, wide(x.mean), high(y.mean)) for _, arm, x, y in known]):
-        chart.label(x + 11, y + 4, name)
+    for name, at, height in _apart([(arm.pipeline, wide(x.mean), high(y.mean)) for _, arm, x, y in known]):
+        chart.label(at + 11, height + 4, name)
     return chart
 
 
+def _ends(interval: Interval) -> list[float]:
+    return [end for end in (interval.low, interval.mean, interval.high) if end is not None]
+
+
 def _seconds(arm: Arm) -> Interval | None:
-    return None if arm.seconds is None else Interval(arm.seconds.n, arm.seconds.mean)
+    return None if arm.seconds is None else Interval(arm.seconds.n, arm.seconds.p50)
 
 
 def _cross(chart: Chart, wide: Scale, high: Scale, x: Interval, y: Interval) -> None:

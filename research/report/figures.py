@@ -128,6 +128,11 @@ class Figures:
     def failed(self) -> list[Trial]:
         return [trial for arm in self.arms for trial in arm.failed]
 
+    @property
+    def costs_money(self) -> bool:
+        """Whether any run has a price, known or not."""
+        return any(arm.unpriced or (arm.usd is not None and arm.usd.mean) for arm in self.arms)
+
     def difference(self, metric: str, first: str, second: str) -> Difference | None:
         found = (d for d in self.differences if (d.metric, d.first, d.second) == (metric, first, second))
         return next(found, None)
@@ -138,10 +143,12 @@ def figures(trials: Sequence[Trial], judged: Sequence[Difference] = ()) -> Figur
     names = list(dict.fromkeys(trial.pipeline for trial in trials))
     quality = RIGHT if any(RIGHT in trial.scores for trial in trials) else SUPPORT
     arms = [arm([trial for trial in trials if trial.pipeline == name], quality) for name in names]
+    priced = any(one.unpriced or (one.usd is not None and one.usd.mean) for one in arms)
+    metrics = (quality, "usd", "seconds") if priced else (quality, "seconds")  # what is free can't differ
     found = [
         made
         for first, second in itertools.combinations(arms, 2)
-        for metric in (quality, "usd", "seconds")
+        for metric in metrics
         if (made := difference(metric, first, second, quality)) is not None
     ]
     adjusted = holm([one.chance for one in (*found, *judged)])

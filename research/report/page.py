@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 SOURCES, QUOTES = 6, 2  # that are shown of an answer, and of a source
 LONGEST_QUOTE, LONGEST_TEXT, AROUND = 240, 3_000, 60  # characters
 LONGEST_REPEAT = 160
+_UNIT = re.compile(r"(?<=\d) (?=%|s\b|×|points\b)|(?<=p (?:<|=)) (?=\d)")
 
 
 def page(report: Report) -> str:
@@ -33,8 +35,13 @@ def page(report: Report) -> str:
     from markupsafe import Markup
 
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, finalize=_cleaned, trim_blocks=True
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_cleaned,
+        trim_blocks=True,
     )
+    environment.filters["tight"] = _tight
     draw = environment.get_template("picture.svg").module.draw  # type: ignore[attr-defined]
     style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
     found = report.figures
@@ -42,7 +49,7 @@ def page(report: Report) -> str:
         title=f"Comparison of {', '.join(arm.pipeline for arm in found.arms)}",
         made=report.made,
         estimated=bool(report.price_as),
-        style=Markup(style),  # noqa: S704 - our own file
+        style=Markup(style),
         style_digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         summary=summary(report),
         frontier=[chart for metric in ("usd", "seconds") if (chart := frontier_chart(found, metric)) is not None],
@@ -58,6 +65,11 @@ def page(report: Report) -> str:
 def _cleaned(value: Any) -> Any:
     """What is printed, without control characters; our own markup as it is."""
     return clean(value) if type(value) is str else value
+
+
+def _tight(text: str) -> str:
+    """A sentence whose figures stay with their units at the end of a line."""
+    return _UNIT.sub("\u00a0", text)
 
 
 def charts(found: Figures) -> Iterator[Chart]:

@@ -25,7 +25,7 @@ def made(gathered: Gathered, price: Price, priced: Mapping[str, str], today: str
     if gathered.verdicts:
         setup.judge = {
             "model": gathered.verdicts[0]["judge"]["model"],
-            "paid": sum(verdict["judge"]["usd"] or 0 for verdict in gathered.verdicts),
+            "usd": sum(verdict["judge"]["usd"] or 0 for verdict in gathered.verdicts),
             "verdicts": len(gathered.verdicts),
             "swayed": sum(verdict["judge"]["swayed"] for verdict in gathered.verdicts),
         }

@@ -64,8 +64,8 @@ def overview(report: Report) -> Table:
         rows.append(row)
     estimated = " Dollars are estimated: recorded tokens at other prices." if report.price_as else ""
     note = (
-        "Means of a question, as if cold: had nothing been reused, by recorded costs and durations. In brackets the 95 % "
-        f"interval over questions.{estimated}"
+        "Means of a question, as if cold: had nothing been reused, by recorded costs and durations. In brackets "
+        f"the 95 % interval over questions.{estimated}"
     )
     return Table("overview", "Pipelines", note, head, rows)
 
@@ -91,7 +91,10 @@ def qualities(found: Figures) -> Table:
         ]
         for arm in found.arms
     ]
-    note = "Over runs that ended; answers without a search have no citations, and are left out of those figures. Wrong: answered, and not right."
+    note = (
+        "Over runs that ended; answers without a search have no citations, and are left out of those figures. "
+        "Wrong: answered, and not right."
+    )
     return Table("quality", "Quality", note, head, rows)
 
 
@@ -107,7 +110,8 @@ def differences(found: Figures) -> Table:
         "p (Holm)",
         "",
     ]
-    rows, marked = [], set()
+    rows: list[list[str]] = []
+    marked = set()
     for one in (*found.differences, *found.judged):
         if one.claimed:
             marked.add(len(rows))
@@ -117,8 +121,8 @@ def differences(found: Figures) -> Table:
             chance(one.adjusted), verdict(one),
         ])  # fmt: skip
     note = (
-        f"Paired by question, repeats averaged; {family} comparisons, for which the last p is corrected. A difference is "
-        "claimed where that p is under 0.05 and the interval leaves zero out."
+        f"Paired by question, repeats averaged; {family} comparisons, for which the last p is corrected. A difference "
+        "is claimed where that p is under 0.05 and the interval leaves zero out."
     )
     return Table("differences", "Differences", note, head, rows, frozenset(marked))
 
@@ -185,6 +189,9 @@ def failures(found: Figures) -> Table:
 
 def judge(report: Report) -> Table:
     told = report.setup.judge
-    rows = [[told["model"], str(told["verdicts"]), str(told["swayed"]), money(told["paid"] / NANO)]]
-    note = "Each pair of answers was shown in both orders; where the order decided, it counts as equal. Not part of any pipeline's cost."
-    return Table("judge", "The judge", note, ["model", "pairs", "decided by the order", "paid"], rows)
+    rows = [[told["model"], str(told["verdicts"]), str(told["swayed"]), money(told["usd"] / NANO)]]
+    note = (
+        "Each pair of answers was shown in both orders; where the order decided, it counts as equal. "
+        "Not part of any pipeline's cost."
+    )
+    return Table("judge", "The judge", note, ["model", "pairs", "decided by the order", "cost, as if cold"], rows)

@@ -10,7 +10,7 @@ from . import Report
 
 HOW = {
     "as if cold": "worked out: the cost and the critical path of each run over the recorded cost and duration of all "
-    "work that its answer rests on, whether this run made it or found it in the store; the same function for each pipeline",
+    "work that its answer rests on, whether this run made it or found it in the store; by one function for all",
     "paid": "what these runs themselves paid; what they found in the store cost nothing again",
     "measured": "seconds of the clock, of runs that found nothing in the store",
     "intervals": "95 %, by a percentile bootstrap over questions; repeats of a question are averaged first",

@@ -85,7 +85,7 @@ def waterfall(arm: Arm) -> Chart | None:
         f"waterfall-{arm.pipeline}",
         f"{arm.pipeline}: {seconds(total)}, the run in the middle, as if cold",
         told,
-        bottom + 28,
+        bottom + 54,
     )
     scale = axis([total], LEFT, WIDTH - RIGHT_EDGE)
     across(chart, scale, "seconds", 8, bottom)
@@ -108,6 +108,8 @@ def waterfall(arm: Arm) -> Chart | None:
                 class_=kind,
             )
         y += height
+    used = [tier for tier in TIERS if any(part.tier == tier for _, parts, _ in rows for part in parts)]
+    legend(chart, [(f"t{TIERS.index(tier)}", tier or "no model") for tier in used], bottom + 42)
     return chart
 
 

@@ -55,10 +55,9 @@ def _facts(report: Report) -> str:
         for one in made:
             models = ", ".join(f"{tier} {model}" for tier, model in one["models"].items())
             prompts = ", ".join(f"{file} {digest}" for file, digest in one["prompts"].items())
-            lines.append(
-                f"- {escaped(name)}: {escaped(str(one['pipeline']))} {one['digest']}, {escaped(models)}, as of {one['as_of']}, web of "
-                f"{one['web_date']} ({escaped(str(one['web']))} {escaped(one['source'])}), version {one['version']}; {escaped(prompts)}"
-            )
+            web = f"{one['web']} {one['source']}, of {one['web_date']}"
+            told_of = f"{one['pipeline']} {one['digest']}; {models}; as of {one['as_of']}; web: {web}"
+            lines.append(f"- {escaped(name)}: {escaped(told_of)}; version {one['version']}; {escaped(prompts)}")
     lines += [f"- {name}: {escaped(how)}" for name, how in HOW.items()]
     return "\n".join(lines)
 

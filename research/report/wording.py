@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -69,32 +70,49 @@ def figure(metric: str, value: float | None) -> str:
 def change(metric: str, value: float) -> str:
     """A difference, with its sign.
 
-    >>> change("right", -0.09), change("seconds", 1.25), change("usd", 0.002)
-    ('−9 points', '+1.2 s', '+$0.0020')
+    >>> change("right", -0.09), change("seconds", 1.25), change("usd", 0.002), change("right", 0.0)
+    ('−9 points', '+1.2 s', '+$0.0020', '0 points')
     """
-    sign = "−" if value < 0 else "+"
-    if metric == "usd":
-        return f"{sign}{money(abs(value))}"
-    if metric == "seconds":
-        return f"{sign}{seconds(abs(value))}"
-    return f"{sign}{abs(value) * 100:.0f} points"
+    told = money(abs(value)) if metric == "usd" else seconds(abs(value)) if metric == "seconds" else points(value)
+    return f"{'−' if value < 0 else '+'}{told}" if re.search(r"[1-9]", told) else told
+
+
+def points(value: float) -> str:
+    return f"{abs(value) * 100:.0f} points"
 
 
 def within(metric: str, interval: Interval) -> str:
-    """An interval in words, "" where there is none."""
+    """An interval in words, "" where there is none.
+
+    >>> within("right", Interval(20, -0.05, -0.15, 0.0))
+    '−15 to 0 points'
+    """
     if interval.low is None or interval.high is None:
         return ""
-    return f"{change(metric, interval.low)} to {change(metric, interval.high)}"
+    return _range(change(metric, interval.low), change(metric, interval.high))
+
+
+def _range(low: str, high: str) -> str:
+    """Two figures; a unit that both have stands once."""
+    (value, _, unit), other = low.partition(" "), high.partition(" ")[2]
+    return f"{value} to {high}" if unit == other else f"{low} to {high}"
 
 
 def between(metric: str, interval: Interval | None) -> str:
-    """A mean with the ends of its interval."""
+    """A mean with the ends of its interval.
+
+    >>> between("right", Interval(20, 0.85, 0.7, 1.0))
+    '85 % (70 to 100)'
+    """
     if interval is None:
         return "–"
     told = figure(metric, interval.mean)
     if interval.low is None or interval.low == interval.high:
         return told
-    return f"{told} ({figure(metric, interval.low)} to {figure(metric, interval.high)})"
+    low, high = (figure(metric, end) for end in (interval.low, interval.high))
+    if low.partition(" ")[2] == high.partition(" ")[2] == told.partition(" ")[2]:
+        low, high = low.partition(" ")[0], high.partition(" ")[0]
+    return f"{told} ({low} to {high})"
 
 
 def chance(value: float) -> str:
@@ -180,17 +198,21 @@ def _expense(found: Figures) -> Iterator[str]:
         ("usd", "Cost of a question, as if cold"),
         ("seconds", "Time of a question, as if cold, p50"),
     ):
-        known = [(arm, value) for arm in found.arms if (value := _typical(arm, metric)) is not None]
+        known = [(arm, value) for arm in found.arms if (value := typical(arm, metric)) is not None]
         if not known:
             continue
         known.sort(key=lambda pair: pair[1])
         least = known[0][1]
+        if metric == "usd" and not found.costs_money:
+            yield "No run costs anything: all of its models and engines are free."
+            continue
         told = [f"{known[0][0].pipeline} {figure(metric, least)}"]
         told += [f"{arm.pipeline} {figure(metric, value)}{_times(value, least)}" for arm, value in known[1:]]
         yield f"{label}: {'; '.join(told)}."
 
 
-def _typical(arm: Arm, metric: str) -> float | None:
+def typical(arm: Arm, metric: str) -> float | None:
+    """The mean of dollars, the median of seconds."""
     spread = arm.usd if metric == "usd" else arm.seconds
     return None if spread is None else spread.mean if metric == "usd" else spread.p50
 
@@ -201,7 +223,7 @@ def _times(value: float, least: float) -> str:
 
 def frontier(found: Figures, metric: str) -> list[str]:
     """The pipelines that no other equals in quality for less: by their means alone."""
-    known = [(arm.pipeline, _typical(arm, metric), arm.quality.get(found.quality)) for arm in found.arms]
+    known = [(arm.pipeline, typical(arm, metric), arm.quality.get(found.quality)) for arm in found.arms]
     points = [(name, spent, quality.mean) for name, spent, quality in known if spent is not None and quality]
     return [
         name
@@ -211,7 +233,7 @@ def frontier(found: Figures, metric: str) -> list[str]:
 
 
 def _frontier(found: Figures) -> Iterator[str]:
-    metric = "usd" if any(_typical(arm, "usd") for arm in found.arms) else "seconds"
+    metric = "usd" if found.costs_money else "seconds"
     names = frontier(found, metric)
     if names and len(found.arms) > 1:
         word = "costs less" if metric == "usd" else "is faster"
