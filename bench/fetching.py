@@ -4,6 +4,9 @@ Fetches real pages from ten hosts on loopback, twenty at once, and reads each in
 then with two, in turn. Prints the medians of throughput and of the parsers' share of two cores, without the processor
 time of the server, which runs in a process of its own; and the longest step of the event loop in processor time, for
 pages of up to 1 MB and for larger ones.
+
+These need a machine of their own. What holds on a busy one too: how much of the time the parsers had work (they ran,
+or waited for a core and not for a page), and what follows from that and from the processor time of both sides.
 """
 
 from __future__ import annotations
@@ -99,22 +102,35 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def supplied_seconds(pid: int) -> float:
+    """How long it has run, or been ready to."""
+    ran, waited, _ = Path(f"/proc/{pid}/schedstat").read_text().split()
+    return (int(ran) + int(waited)) / 1e9
+
+
 # What is measured
 
 
 @dataclass(frozen=True)
 class Run:
-    """Seconds: on the clock, and of the processor by parsers, by this process, and by the server."""
+    """Seconds: on the clock; of the processor by parsers, by this process, and by the server; of all parsers together
+    with a page to read."""
 
     wall: float
     parsers: float
     own: float
     server: float
+    supplied: float
 
     @property
     def net(self) -> float:
         """The wall time had the server run elsewhere: with both cores busy, its work is half in the way."""
         return self.wall - self.server / CORES
+
+    @property
+    def undisturbed(self) -> float:
+        """The parsers' share of two cores that nobody else uses."""
+        return min(1.0, self.supplied / (CORES * self.wall)) * self.parsers / (self.parsers + self.own)
 
 
 async def timed(urls: list[str], workers: int, server_pid: int) -> Run:
@@ -129,13 +145,14 @@ async def timed(urls: list[str], workers: int, server_pid: int) -> Run:
         await asyncio.gather(*(one(url) for url in urls[: 2 * workers]))
         parsers = [parser.pid for parser in reader._idle]
         assert len(parsers) == workers
-        own = time.process_time()
+        own, ready = time.process_time(), sum(map(supplied_seconds, parsers))
         before = {pid: processor_seconds(pid) for pid in [*parsers, server_pid]}
         began = time.monotonic()
         await asyncio.gather(*map(one, urls))
         wall = time.monotonic() - began
         spent = {pid: processor_seconds(pid) - then for pid, then in before.items()}
-        return Run(wall, sum(spent[pid] for pid in parsers), time.process_time() - own, spent[server_pid])
+        supplied = sum(map(supplied_seconds, parsers)) - ready
+        return Run(wall, sum(spent[pid] for pid in parsers), time.process_time() - own, spent[server_pid], supplied)
 
 
 @contextmanager
@@ -183,13 +200,16 @@ def main() -> None:
                 run = done[-1]
                 print(
                     f"  {workers} parser{'s' * (workers > 1)}: {run.wall:6.2f} s, of the processor: parsers "
-                    f"{run.parsers:6.2f}, own {run.own:5.2f}, server {run.server:5.2f}",
+                    f"{run.parsers:6.2f}, own {run.own:5.2f}, server {run.server:5.2f}; parsers with a page "
+                    f"{run.supplied / (workers * run.wall):4.0%} of the time",
                     file=sys.stderr,
                 )
         ratio = statistics.median(one.wall / two.net for one, two in zip(runs[1], runs[2], strict=True))
         share = statistics.median(run.parsers / (CORES * run.net) for run in runs[2])
+        alone = statistics.median(run.undisturbed for run in runs[2])
         print(f"throughput, two parsers ÷ one   {ratio:5.2f}  (reach ≥ 1.7)")
         print(f"parsers' time ÷ (2 × wall)      {share:5.2f}  (reach ≥ 0.88)")
+        print(f"the same on cores of its own    {alone:5.2f}  (load now {os.getloadavg()[0]:.1f} on {os.cpu_count()})")
         for name, sizes in SIZES.items():
             long = [f"http://{HOSTS[number % len(HOSTS)]}:{port}/size/{size}" for number, size in enumerate(sizes * 4)]
             print(f"longest step, pages {name:<11} {asyncio.run(blocked(long)) * 1000:5.1f} ms  (reach ≤ 10)")
