@@ -6,6 +6,8 @@ import asyncio
 import json
 import re
 import shutil
+import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 
 from research.journal import read
 from tests import faults
-from tests.commands import QUESTION
+from tests.commands import QUESTION, RUN, environment
 from tests.replica import Found, Replica, page, results
 
 ASK = ("ask", "--search", "duckduckgo,wikipedia", "--as-of", "2025-03-01")
@@ -289,6 +291,26 @@ finally:
         assert "loaded: []\n" in warm.stderr
         assert "Popen" not in warm.stderr
         assert "socket.connect" not in warm.stderr
+
+
+async def test_stopping_is_clean_and_leaves_no_parser(tmp_path: Path) -> None:
+    never = replace(results()[1], path="/never", act=faults.hang())
+    async with Replica([never, results()[1]]) as web:
+        process = await asyncio.create_subprocess_exec(
+            *RUN, *ASK, QUESTION,
+            env=environment(tmp_path, **web.settings()), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        async with asyncio.timeout(30):
+            while "/never" not in web.paths() or "/cpi" not in web.paths():
+                await asyncio.sleep(0.02)
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            process.send_signal(signal.SIGINT)
+            _, told = await process.communicate()
+        assert process.returncode == 130
+        assert b"the same command takes it up again" in told
+        assert b"Warning" not in told
+        assert children
+        assert not any(Path(f"/proc/{child}").exists() for child in children)
 
 
 def shipped(folder: Path, patience: int = 20) -> Path:
