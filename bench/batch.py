@@ -25,7 +25,7 @@ from typing import Any
 from research.app import App, load_pipeline
 from research.batch import Batch
 from research.batches import recipe_of
-from research.limits import Rates
+from research.limits import Budget, Caps, Rates
 from research.llm.client import ProviderModel
 from research.llm.messages import Completion, Model
 from research.llm.scripted import ScriptedModel
@@ -58,12 +58,14 @@ async def run(folder: Path, model: Model, pipeline: Pipeline, web: Any) -> Batch
     questions.check()
     rows = LocalRows(Selection(questions, Choice(), results.past, recipe), results)
     rows.survey()
+    budget = Budget(Caps(), folder / "budget.db")
 
     def ask(row: Any, listen: Any) -> Any:
-        return app.ask(row.question, pipeline, web, DATES, listeners=(listen,))
+        return app.ask(row.question, pipeline, web, DATES, budget=budget, listeners=(listen,))
 
     batch = Batch(rows, ask, {"recipe": recipe}, gauge)
     await batch.run()
+    budget.close()
     app.close()
     results.close()
     return batch

@@ -182,7 +182,7 @@ class Batch:
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(PERIOD)
-            self.width.look(time.monotonic(), self.running)
+            self.width.look(time.monotonic(), time.process_time(), self.running)
             self._news.set()
 
     async def _one(self, task: Task) -> None:

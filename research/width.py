@@ -14,10 +14,11 @@ from research.errors import ProviderError
 from research.llm.messages import Account, Attempt, Completion, Model, Request, Unpaid, Usage
 
 PERIOD = 0.25  # seconds between looks
-FIRST, LEAST, MOST = 16, 2, 200  # rows
+FIRST, LEAST, MOST = 16, 4, 128  # rows
 GROWTH, DECLINE = 1.25, 0.9  # with each look
 QUEUE = 3.0  # seconds of the providers' pace that may wait
-LATE = 0.25  # seconds by which a look comes too late when this process is too busy
+LATE = 0.05  # seconds by which looks come too late on average when this process has too much to do
+BUSY = 0.8  # of one processor: more rows would not be done sooner
 
 
 class HaltedError(ProviderError):
@@ -109,22 +110,26 @@ class Width:
     most: int = MOST
     allowed: int = field(init=False)
     pace: float = 0.0  # calls a second
+    late: float = 0.0  # seconds by which looks come too late, on average
     _looked: float | None = None
+    _used: float = 0.0
     _ended: int = 0
 
     def __post_init__(self) -> None:
         self.allowed = min(FIRST, self.most)
 
-    def look(self, now: float, running: int) -> None:
-        """`now` by a monotonic clock, with so many rows at work."""
+    def look(self, now: float, used: float, running: int) -> None:
+        """`now` by a monotonic clock, with so many rows at work and `used` seconds of the processor so far."""
         if self._looked is not None and now > self._looked:
             since = now - self._looked
+            busy = (used - self._used) / since
             self.pace += 0.1 * ((self.gauge.ended - self._ended) / since - self.pace)
-            if since > PERIOD + LATE or self.gauge.waiting > max(4.0, QUEUE * self.pace):
+            self.late += 0.3 * (since - PERIOD - self.late)
+            if self.late > LATE or self.gauge.waiting > max(4.0, QUEUE * self.pace):
                 self._narrow()
-            elif not self.gauge.waiting and running >= self.allowed:
+            elif not self.gauge.waiting and busy < BUSY and running >= self.allowed:
                 self.allowed = min(self.most, max(self.allowed + 1, int(self.allowed * GROWTH)))
-        self._looked, self._ended = now, self.gauge.ended
+        self._looked, self._used, self._ended = now, used, self.gauge.ended
 
     def cap(self, most: int) -> None:
         """From now on never more than that."""
