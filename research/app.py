@@ -27,7 +27,6 @@ from .stages import KINDS
 from .stages.job import Job
 from .steps import Calls, Step
 from .store import Store, digest, key_of
-from .tally import tally
 from .web.base import is_live
 
 if TYPE_CHECKING:
@@ -73,7 +72,8 @@ class App:
     """What runs share: the store, the models behind the tiers, and work in flight.
 
     `models` maps "cheap", "capable" and "provider:model" to models. `notice` is called
-    with a sentence whenever the user should know something.
+    with a sentence whenever the user should know something. The live web is that of the
+    day on which the App was made: a batch goes on over midnight.
     """
 
     settings: Settings
@@ -81,6 +81,7 @@ class App:
     notice: Callable[[str], None] = lambda _: None
     price: Callable[[str, Usage], int | None] = lambda model, _: 0 if model.startswith("builtin:") else None
     fee: Callable[[str], int | None] = lambda _engine: 0
+    today: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
     store: Store = field(init=False)
     runs: Runs = field(init=False)
     flights: Flights[Made] = field(default_factory=Flights)
@@ -113,7 +114,7 @@ class App:
         one's own. Raises: ResearchError; the journal tells how far it came.
         """
         purse = self.purse(pipeline, budget)
-        recorded_only = frozen or (is_live(web.source) and dates.web_date < datetime.now(UTC).date().isoformat())
+        recorded_only = frozen or (is_live(web.source) and dates.web_date < self.today)
         steps = {name: self.step(stage, web, sample, recorded_only, purse) for name, stage in pipeline.stages.items()}
         manifest = self.manifest(question, pipeline, web, dates, steps, sample)
         run = self.runs.start(manifest)
@@ -266,6 +267,7 @@ def load_pipeline(name: str) -> Pipeline:
 def as_json(asked: Asked) -> dict[str, Any]:
     """A finished run as the command line's --json prints it."""
     from .evidence.checks import citation_precision, citation_recall
+    from .tally import tally
 
     return {
         "run": asked.run.id,
