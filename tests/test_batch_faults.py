@@ -14,7 +14,8 @@ import pytest
 from research.app import App, load_pipeline
 from research.batch import Batch
 from research.batches import recipe_of
-from research.limits import Budget, Caps, Rates
+from research.limits.budget import Budget, Caps
+from research.limits.rates import Rates
 from research.llm.client import Patience, ProviderModel
 from research.questions import Questions, Row
 from research.results import Results
