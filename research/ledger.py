@@ -74,6 +74,7 @@ class Total:
     searches: int = 0
     fetches: int = 0
     input: int = 0
+    cached: int = 0  # of the input, read from a provider's cache
     output: int = 0
     estimated: int = 0  # calls whose usage was not told, at the most that they can have cost
     waited: float = 0.0  # seconds that calls waited for rate slots and further tries, added up
@@ -88,6 +89,7 @@ class Total:
             self.searches += call["what"] == "search"
             self.fetches += call["what"] == "fetch"
             self.input += call.get("input", 0) + call.get("cache_read", 0) + call.get("cache_write", 0)
+            self.cached += call.get("cache_read", 0)
             self.output += call.get("output", 0)
             self.estimated += call.get("estimated", False)
             self.waited = round(self.waited + call.get("waited", 0.0), 4)

@@ -145,7 +145,8 @@ def account(result: Asked, rows: Mapping[str, Row]) -> list[str]:
     took = result.lines[-1]["at"]
     wide = max(map(len, rows), default=0)
     table = [f"  {name:<{wide}}  {row.seconds:6.2f} s  {row.told()}" for name, row in rows.items()]
-    tokens = f"{spent.input:,} tokens in, {spent.output:,} out" if spent.models else "no model was called"
+    cached = f" ({spent.cached / spent.input:.0%} from cache)" if spent.cached else ""
+    tokens = f"{spent.input:,} tokens in{cached}, {spent.output:,} out" if spent.models else "no model was called"
     if spent.estimated:
         tokens += f", {spent.estimated} of them at the most they can have cost: their usage was not told"
     if spent.waited >= 0.05:

@@ -88,8 +88,8 @@ def _account(took: Mapping[str, Any]) -> str:
     total = Total()
     calls = took.get("calls", ())
     total.add(calls)
-    cached = sum(call.get("cache_read", 0) for call in calls)
-    tokens = f"{total.input:,} tokens in{f' ({cached:,} cached)' if cached else ''}, {total.output:,} out"
+    cached = f" ({total.cached:,} cached)" if total.cached else ""
+    tokens = f"{total.input:,} tokens in{cached}, {total.output:,} out"
     names = ", ".join(dict.fromkeys(call["name"] for call in calls))
     return f"{names} · {tokens} · {dollars(total.usd, total.unknown)} · {took.get('seconds', 0):.2f} s"
 

@@ -67,7 +67,8 @@ class Native:
 
 
 class Structured:
-    """One action a turn, as a JSON object."""
+    """One action a turn, as a JSON object. Only what makes sense is on offer: nothing is fetched before there is an
+    address, and nothing answered before something was read, or two searches found nothing."""
 
     def __init__(self, tools: Toolbox, prompt: str) -> None:
         self.tools = tools
@@ -81,11 +82,20 @@ class Structured:
         return {"schema": self.schema(last), "tool_choice": "none" if last else "auto"}
 
     def schema(self, last: bool = False) -> dict[str, Any]:
-        names = [ANSWER] if last else [*self.tools.names, ANSWER]
+        names = [ANSWER] if last else self._offered()
         properties = {"action": {"type": "string", "enum": names}, "input": {"type": "string"}}
         return {
             "type": "object", "properties": properties, "required": ["action", "input"], "additionalProperties": False,
         }  # fmt: skip
+
+    def _offered(self) -> list[str]:
+        sources = self.tools.sources
+        hidden = set() if sources.all else {"fetch"}
+        hidden |= set() if any(source.readable for source in sources.all) else {"read"}
+        tried = any(source.page or source.url in self.tools.fetched for source in sources.all)
+        if not tried and (sources.all or len(sources.searches) < 2):
+            hidden.add(ANSWER)
+        return [name for name in (*self.tools.names, ANSWER) if name not in hidden]
 
     def read(self, turn: Turn) -> Read:
         from ...llm.structured import parse_json
