@@ -15,6 +15,7 @@ from research.errors import (
     ContextTooLongError,
     OverloadedError,
     RefusedError,
+    StoreError,
     TruncatedError,
     WebError,
 )
@@ -313,9 +314,7 @@ async def test_failures_of_the_web_are_error_results(loops: Loops) -> None:
     assert asked.answer.reason == "no evidence was found"
 
 
-@pytest.mark.parametrize(
-    "error", [OverloadedError("busy"), AuthError("no key"), RefusedError("no")]
-)
+@pytest.mark.parametrize("error", [OverloadedError("busy"), AuthError("no key"), RefusedError("no")])
 async def test_a_failure_of_the_provider_loses_nothing_that_was_done(loops: Loops, error: Exception) -> None:
     with pytest.raises(type(error)):
         await loops.run([calls(SEARCH), calls(FIRST), error])
@@ -327,6 +326,28 @@ async def test_a_failure_of_the_provider_loses_nothing_that_was_done(loops: Loop
 async def test_a_budget_that_is_used_up_before_anything_was_searched_ends_the_run(loops: Loops) -> None:
     with pytest.raises(BudgetError):
         await loops.run([BudgetError("spent")])
+
+
+async def test_what_ends_the_run_cancels_the_calls_beside_it(loops: Loops) -> None:
+    import asyncio
+
+    cancelled: list[str] = []
+
+    async def fetch(url: str) -> Page:
+        if url.endswith("/1"):
+            await asyncio.sleep(0.01)
+            raise StoreError("the disk is full")
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(url)
+            raise
+        raise AssertionError
+
+    loops.laboratory.web.fetch = fetch  # type: ignore[method-assign]
+    with pytest.raises(StoreError):
+        await loops.run([calls(SEARCH), calls(FIRST, THIRD)])
+    assert cancelled == ["https://ulmtower.example/3"]
 
 
 async def test_a_refusal_is_an_error(loops: Loops) -> None:

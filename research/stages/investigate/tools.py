@@ -11,9 +11,9 @@ import asyncio
 import functools
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import WebError
 from ...records import Hit, Page
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ...llm.messages import Tool
     from ...relevance import Narrowed
     from ...steps import Done
+
+T = TypeVar("T")
 
 LONGEST_QUERY = 300  # characters; engines cut or refuse longer ones
 LONGEST_SNIPPET = 400  # characters
@@ -98,7 +100,7 @@ class Toolbox:
             for call, one in zip(calls, checked, strict=True)
         ]
         running = {place: one for place, one in enumerate(work) if not isinstance(one, Result)}
-        outcomes = dict(zip(running, await asyncio.gather(*running.values()), strict=True))
+        outcomes = dict(zip(running, await _all(running.values()), strict=True))
         return [
             one if isinstance(one, Result) else self._told(call, checked[place], outcomes[place])
             for place, (call, one) in enumerate(zip(calls, work, strict=True))
@@ -244,6 +246,17 @@ class Toolbox:
         part = self.job.fenced(text[start:end], f"source {source.number} characters {start} to {end}")
         told = words.say("part", handle=source.handle, start=start, end=end, length=len(text), text=part)
         return Result(call, told)
+
+
+async def _all(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What all of it gives. If one fails, the others are cancelled and gone before that is raised."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _short(text: str, most: int = LONGEST_REASON) -> str:
