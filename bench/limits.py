@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass, field
 
 from research.errors import RateLimitError
-from research.limits import Rates
+from research.limits.rates import Rates
 from research.llm.client import ProviderModel
 from research.llm.endpoint import Limits
 from research.llm.messages import Message, Request

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from .app import App, Dates, load_pipeline
 from .ceilings import budget_of
 from .errors import UsageError
-from .llm.messages import Model
 from .records import Answer, Question
 from .settings import Settings
-from .stages.verify import with_verification
 from .tiers import Tiers
 from .webs import opened, recorded
+
+if TYPE_CHECKING:
+    from .llm.messages import Model
 
 
 async def ask(
@@ -48,7 +50,10 @@ async def ask(
     flags = {name: None if value is None else str(value) for name, value in caps.items()}
     settings = Settings.read({"search": search, "pipeline": pipeline, **flags})
     loaded, tiers = load_pipeline(settings.pipeline), Tiers(settings)
-    loaded = with_verification(loaded) if verify else loaded
+    if verify:
+        from .stages.verify import with_verification
+
+        loaded = with_verification(loaded)
     loaded = loaded if models else tiers.fitted(loaded)
     bound = models or tiers.models_of(loaded)
     budget = budget_of(settings, () if models else bound.values(), tiers.prices.free)

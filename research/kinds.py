@@ -21,6 +21,12 @@ class Params(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
+class Reply(BaseModel):
+    """What a model's reply must fit."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
 class Sampling(Params):
     """How a model is asked: part of the recipe."""
 

@@ -123,7 +123,13 @@ class Runs:
         if not self.folder.is_dir():
             return None
         newest = max((path.name for path in self.folder.iterdir() if _ID.fullmatch(path.name)), default=None)
-        return None if newest is None else datetime.strptime(newest[:19], _STAMP).replace(tzinfo=UTC)
+        return None if newest is None else _time_of(newest)
+
+
+def _time_of(run: str) -> datetime:
+    """When a run began, from its id. (`strptime` would import a calendar for it.)"""
+    day, clock = run[:8], run[9:19]
+    return datetime.fromisoformat(f"{day[:4]}-{day[4:6]}-{day[6:]}T{clock[:2]}:{clock[2:4]}:{clock[4:]}+00:00")
 
 
 def _json(file: Path) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from .settings import FLAG, SAMPLE_WEB, Settings
 from .store import PAGE, Store, digest, key_of
 from .web.base import Options, Recency, Web
 from .web.index import LocalWeb, is_built
-from .web.live import LOCAL, Asking, LiveWeb
 
 if TYPE_CHECKING:
     from .web.index import BuildReport
+    from .web.live import LiveWeb
     from .web.revisits import Validators
 
 KEYLESS = "duckduckgo,mojeek,wikipedia"  # what is searched unless the user says otherwise
@@ -61,6 +61,8 @@ async def searched(
     settings: Settings, store: Store, notice: Callable[[str], None], workers: int
 ) -> AsyncIterator[LiveWeb | LocalWeb]:
     """The engines and indexes that the setting `search` lists."""
+    from .web.live import LOCAL, Asking, LiveWeb
+
     names = list(dict.fromkeys(name.strip() for name in (settings.search or KEYLESS).split(",") if name.strip()))
     indexes = {name: local(settings, name.removeprefix(LOCAL)) for name in names if name.startswith(LOCAL)}
     if len(names) == len(indexes) == 1:

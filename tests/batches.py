@@ -15,7 +15,7 @@ from typing import Any
 from research.app import App, Dates, load_pipeline
 from research.batch import Batch
 from research.batches import recipe_of
-from research.limits import Budget, Caps
+from research.limits.budget import Budget, Caps
 from research.llm.messages import Account, Attempt, Completion, Request, Unpaid, Usage
 from research.llm.scripted import ScriptedModel
 from research.questions import Questions, Row

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from research.app import App, load_pipeline
+from research.batch import Batch
 from research.errors import (
     AuthError,
     OutOfMoneyError,
@@ -19,11 +23,13 @@ from research.errors import (
     UnknownModelError,
     UsageError,
 )
-from research.limits import Caps
+from research.limits.budget import Caps
 from research.llm.messages import Request
+from research.questions import Questions, Row
 from research.results import Results
 from research.rows import Choice, OtherRecipeError
-from tests.batches import Lab, content, question, reply, tower
+from research.settings import Settings
+from tests.batches import DATES, Counting, Lab, content, question, reply, tower
 
 CALLS = 5  # of a model for one row: plan, rerank, two pages, synthesis
 
@@ -346,3 +352,37 @@ def test_records_survive_any_text(tmp_path: Path) -> None:
     lines = (tmp_path / "out.jsonl").read_bytes().decode().splitlines()
     assert len(lines) == len(texts)
     assert [json.loads(line)["question"] for line in lines] == texts
+
+
+@dataclass
+class SharedRows:
+    """Rows of a queue that several batches take from, as many machines would."""
+
+    left: deque[Row]
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+    async def take(self) -> Row | None:
+        await asyncio.sleep(0)
+        return self.left.popleft() if self.left else None
+
+    async def finish(self, row: Row, record: Mapping[str, Any]) -> None:
+        await asyncio.sleep(0)
+        self.records.append(dict(record))
+
+
+async def test_rows_may_be_kept_elsewhere_and_shared_by_several(lab: Lab) -> None:
+    shared = SharedRows(deque(Questions(lab.file).rows()))
+    await lab.run(Choice(limit=1))
+    app = App(Settings(lab.folder / "home"), {name: Counting(lab) for name in ("cheap", "capable")})
+    pipeline = load_pipeline("fixed")
+
+    def ask(row: Row, listen: Callable[[dict[str, Any]], None]) -> Any:
+        return app.ask(row.question, pipeline, lab.web, DATES, listeners=(listen,))
+
+    batches = [Batch(shared, ask, {"recipe": "r"}, most=3) for _ in range(3)]
+    await asyncio.gather(*(batch.run() for batch in batches))
+    app.close()
+    assert sorted(record["id"] for record in shared.records) == sorted(f"q{number}" for number in range(20))
+    assert sum(batch.tally.ended for batch in batches) == 20
+    assert all(batch.tally.ended for batch in batches)
+    assert lab.calls.total() == 20 * CALLS

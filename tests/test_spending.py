@@ -16,7 +16,8 @@ import pytest
 from research.app import App, Asked
 from research.errors import BudgetError, OverloadedError, UsageError
 from research.ledger import NANO, Receipt, as_if_cold, in_vain, paid
-from research.limits import Budget, Caps, Purse, Rates
+from research.limits.budget import Budget, Caps, Purse
+from research.limits.rates import Rates
 from research.llm.client import ProviderModel
 from research.llm.messages import Message, Request, Usage
 from research.loading import load

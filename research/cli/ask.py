@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ..pipeline import Pipeline
     from ..records import Answer
 
-EVERYTHING = "*"  # what `--fresh` without a stage stands for; main() puts it there
-
 
 class ToolsAs(StrEnum):
     """How a model in a loop calls its tools."""
@@ -193,6 +191,7 @@ def stages_anew(wished: tuple[str, ...], pipeline: Pipeline) -> frozenset[str]:
     Raises: UsageError for one that the pipeline does not have.
     """
     from ..errors import UsageError
+    from .ending import EVERYTHING
 
     if EVERYTHING in wished:
         return frozenset(pipeline.stages)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..batch import Batch
 from ..batches import Account, Recipe, explained, recipe_of
 from ..errors import StoreError, UsageError
-from ..limits import Budget, Caps
+from ..limits.budget import Budget, Caps
 from ..output import clean
 from ..results import Results, write_sheet
 from ..rows import LocalRows, OtherRecipeError, Selection

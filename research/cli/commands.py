@@ -1,33 +1,66 @@
-"""The commands and their groups. Each imports what it needs when it runs, so that help is instant."""
+"""The commands and their groups. Each is imported when it is called, so that help and answers start fast."""
 
 from __future__ import annotations
 
-import typer
+from importlib import import_module
+from typing import Any
 
-from . import advise, ask, batch, cache, compare, diff, doctor, index, models, pipelines, report, runs
+import typer
+from typer.core import TyperGroup
+
+PLAIN = {"rich_markup_mode": None, "add_completion": False, "pretty_exceptions_enable": False}
+
+# name: where it is, and the first line of its help
+COMMANDS = {
+    "ask": ("ask", "Answer a question from the web, with citations."),
+    "batch": ("batch", "Answer a file of questions, and take up again where it stopped."),
+    "compare": ("compare", "Run questions through several pipelines, and compare cost, time and quality."),
+    "report": ("report", "Make the report of a comparison from the runs that are there."),
+    "advise": ("advise", "Tell which stages can go cheap."),
+    "diff": ("diff", "Hold two runs against each other."),
+    "show": ("runs", "Print a run's answer, what it rests on, or any artifact."),
+    "why": ("runs", "Tell why each stage was reused or made."),
+    "runs": ("runs", "List the runs, newest first."),
+    "models": ("models", "Tell what each tier means, and what it costs."),
+    "doctor": ("doctor", "Tell every setting with its origin, and what answers."),
+    "pipelines": ("pipelines", "List, print, check and draw pipelines."),
+    "cache": ("cache", "Look at the store of artifacts, and clear it."),
+    "index": ("index", "Index documents of your own."),
+}
+GROUPS = {"pipelines", "cache", "index"}
+
+
+class Commands(TyperGroup):
+    """The group of all commands, which imports a command when it is asked for it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f".{COMMANDS[cmd_name][0]}", __package__)
+        if cmd_name in GROUPS:
+            command: Any = typer.main.get_group(module.group)
+        else:
+            alone = typer.Typer(**PLAIN)  # type: ignore[arg-type]
+            alone.command(cmd_name)(getattr(module, cmd_name))
+            command = typer.main.get_command(alone)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, told) for name, (_, told) in COMMANDS.items()])
+
 
 app = typer.Typer(
     name="research",
+    cls=Commands,
     help="Answer questions from the web, with citations that can be checked, at a cost that is known.",
     no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    **PLAIN,  # type: ignore[arg-type]
 )
-app.command("ask")(ask.ask)
-app.command("batch")(batch.batch)
-app.command("compare")(compare.compare)
-app.command("report")(report.report)
-app.command("advise")(advise.advise)
-app.command("diff")(diff.diff)
-app.command("show")(runs.show)
-app.command("why")(runs.why)
-app.command("runs")(runs.runs)
-app.command("models")(models.models)
-app.command("doctor")(doctor.doctor)
-app.add_typer(pipelines.group, name="pipelines")
-app.add_typer(cache.group, name="cache")
-app.add_typer(index.group, name="index")
 
 
 @app.callback(invoke_without_command=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import signal
@@ -13,8 +12,8 @@ from typing import Any
 import typer
 
 from ..errors import ResearchError, UsageError
-from .ask import EVERYTHING
 
+EVERYTHING = "*"  # what `--fresh` without a stage stands for
 RESUME = "Stopped. What was finished is kept: the same command takes it up again."
 
 
@@ -71,6 +70,9 @@ def _typers_or_bug(error: Exception) -> int:
     show, code = getattr(error, "format_message", None), getattr(error, "exit_code", None)
     if show is None or code is None:
         raise error
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(show(), file=sys.stderr)
+        return 2
     usage = getattr(getattr(error, "ctx", None), "get_usage", lambda: "")()
     from ..output import clean
 
@@ -95,6 +97,8 @@ def run(work: Coroutine[Any, Any, int]) -> None:
 
     Raises: Stopped, once all is cancelled and closed; at a second SIGINT at once.
     """
+    import asyncio
+
     try:
         code = asyncio.run(_until_terminated(work))
     except KeyboardInterrupt:
@@ -103,6 +107,8 @@ def run(work: Coroutine[Any, Any, int]) -> None:
 
 
 async def _until_terminated(work: Coroutine[Any, Any, int]) -> int:
+    import asyncio
+
     task = asyncio.ensure_future(work)
     terminated = False
 

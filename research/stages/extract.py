@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from ..kinds import Kind, Params
+from ..kinds import Kind, Params, Reply
 from ..records import Fact, Page, Question
 from ..store import digest
 from .ahead import import_checks
@@ -27,12 +27,12 @@ class ExtractParams(Params):
     most: int = Field(6, ge=1, le=50)  # facts of one page
 
 
-class Claimed(BaseModel):
+class Claimed(Reply):
     claim: str
     quote: str
 
 
-class ExtractReply(BaseModel):
+class ExtractReply(Reply):
     facts: list[Claimed]
 
 

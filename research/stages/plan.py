@@ -6,9 +6,9 @@ a search always has a query: where the model gave none, the question itself.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from ..kinds import Kind, Params
+from ..kinds import Kind, Params, Reply
 from ..records import Plan, Question
 from .job import Job
 
@@ -19,7 +19,7 @@ class PlanParams(Params):
     most: int = Field(3, ge=1, le=10)  # queries
 
 
-class PlanReply(BaseModel):
+class PlanReply(Reply):
     needs_search: bool
     queries: list[str]
     reason: str

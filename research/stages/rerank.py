@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from ..kinds import Kind, Params
+from ..kinds import Kind, Params, Reply
 from ..records import Hit, Question
 from .job import Job
 
@@ -19,7 +19,7 @@ class RerankParams(Params):
     keep: int = Field(4, ge=1, le=50)  # how many the model is asked to name
 
 
-class RerankReply(BaseModel):
+class RerankReply(Reply):
     ranking: list[int]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
-
-from ..kinds import Kind
+from ..kinds import Kind, Reply
 from ..records import Hit, Question, Record
 from .job import Job
 from .rerank import as_row, told
@@ -17,7 +15,7 @@ class Screened(Record):
     relevant: bool
 
 
-class ScreenReply(BaseModel):
+class ScreenReply(Reply):
     relevant: bool
 
 

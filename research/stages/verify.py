@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from pydantic import BaseModel
-
-from ..kinds import Kind, Sampling
+from ..kinds import Kind, Reply, Sampling
 from ..pipeline import Pipeline, Source, Stage
 from ..records import Answer, Fact, Mark, Sentence
 from .job import Job
@@ -23,13 +21,13 @@ from .job import Job
 _BEST_LAST: tuple[Mark, ...] = ("unsupported", "partly", "supported")
 
 
-class Verdict(BaseModel):
+class Verdict(Reply):
     sentence: int
     verdict: Literal["supported", "partly", "unsupported"]
     reason: str
 
 
-class VerifyReply(BaseModel):
+class VerifyReply(Reply):
     verdicts: list[Verdict]
 
 
