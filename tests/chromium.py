@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import select
@@ -31,6 +32,13 @@ class Seen:
     dialogs: list[str] = field(default_factory=list)
 
 
+def moved(file: int) -> int:
+    """The same open file under a number that the browser does not want for its own ends of the pipe."""
+    made = fcntl.fcntl(file, fcntl.F_DUPFD, 10)
+    os.close(file)
+    return made
+
+
 class Chromium:
     """One browser with one page, and a profile of its own that goes with it."""
 
@@ -44,9 +52,16 @@ class Chromium:
         assert PROGRAM is not None
         self._profile = tempfile.mkdtemp(prefix="chromium-")
         (theirs, self._to), (self._from, back) = os.pipe(), os.pipe()
+        theirs, back = moved(theirs), moved(back)
+
+        def connect() -> None:
+            os.dup2(theirs, 3)
+            os.dup2(back, 4)
+
         command = [PROGRAM, *QUIET, f"--user-data-dir={self._profile}"]
-        shell = ["sh", "-c", f'exec "$@" 3<&{theirs} 4>&{back}', "sh", *command]
-        self._process = subprocess.Popen(shell, pass_fds=(theirs, back), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            command, preexec_fn=connect, pass_fds=(3, 4), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         os.close(theirs)
         os.close(back)
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -81,7 +96,10 @@ class Chromium:
         while b"\0" not in self._buffer:
             if not select.select([self._from], [], [], max(0.0, until - time.monotonic()))[0]:
                 raise TimeoutError("the browser does not answer")
-            self._buffer += os.read(self._from, 1 << 20)
+            piece = os.read(self._from, 1 << 20)
+            if not piece:
+                raise RuntimeError(f"the browser has gone, with exit code {self._process.wait(10)}")
+            self._buffer += piece
         raw, _, self._buffer = self._buffer.partition(b"\0")
         message: dict[str, Any] = json.loads(raw)
         self._note(message)
@@ -103,7 +121,9 @@ class Chromium:
     def open(self, file: Path, width: int = 1280, height: int = 900, dark: bool = False) -> None:
         """Opens a file, in a window of that size."""
         self.seen = Seen()
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call("Page.navigate", url=file.resolve().as_uri())

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .figures import Difference, Figures, figures
+from .figures import Difference, Figures
 from .gathering import Gathered, Trial, gather
 
-__all__ = ["Difference", "Figures", "Gathered", "Report", "Trial", "figures", "gather"]
+__all__ = ["Difference", "Figures", "Gathered", "Report", "Trial", "gather"]
 
 
 @dataclass

@@ -124,6 +124,31 @@ class Figures:
     repeats: int
     judged: list[Difference] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, trials: Sequence[Trial], judged: Sequence[Difference] = ()) -> Figures:
+        """`judged` are comparisons by a judge, which count among the others where it is told how many there were."""
+        names = list(dict.fromkeys(trial.pipeline for trial in trials))
+        quality = RIGHT if any(RIGHT in trial.scores for trial in trials) else SUPPORT
+        arms = [arm([trial for trial in trials if trial.pipeline == name], quality) for name in names]
+        priced = any(one.unpriced or (one.usd is not None and one.usd.mean) for one in arms)
+        metrics = (quality, "usd", "seconds") if priced else (quality, "seconds")  # what is free can't differ
+        found = [
+            made
+            for first, second in itertools.combinations(arms, 2)
+            for metric in metrics
+            if (made := difference(metric, first, second, quality)) is not None
+        ]
+        adjusted = holm([one.chance for one in (*found, *judged)])
+        found, judged = (
+            [replace(one, adjusted=chance) for one, chance in zip(some, chances, strict=True)]
+            for some, chances in ((found, adjusted[: len(found)]), (judged, adjusted[len(found) :]))
+        )
+        questions: dict[str, list[Trial]] = {}
+        for trial in trials:
+            questions.setdefault(trial.question, []).append(trial)
+        repeats = max(Counter((trial.question, trial.pipeline) for trial in trials).values(), default=0)
+        return cls(arms, found, by_kind(arms, quality), questions, quality, repeats, judged)
+
     @property
     def failed(self) -> list[Trial]:
         return [trial for arm in self.arms for trial in arm.failed]
@@ -136,31 +161,6 @@ class Figures:
     def difference(self, metric: str, first: str, second: str) -> Difference | None:
         found = (d for d in self.differences if (d.metric, d.first, d.second) == (metric, first, second))
         return next(found, None)
-
-
-def figures(trials: Sequence[Trial], judged: Sequence[Difference] = ()) -> Figures:
-    """`judged` are comparisons by a judge, which count among the others where it is told how many there were."""
-    names = list(dict.fromkeys(trial.pipeline for trial in trials))
-    quality = RIGHT if any(RIGHT in trial.scores for trial in trials) else SUPPORT
-    arms = [arm([trial for trial in trials if trial.pipeline == name], quality) for name in names]
-    priced = any(one.unpriced or (one.usd is not None and one.usd.mean) for one in arms)
-    metrics = (quality, "usd", "seconds") if priced else (quality, "seconds")  # what is free can't differ
-    found = [
-        made
-        for first, second in itertools.combinations(arms, 2)
-        for metric in metrics
-        if (made := difference(metric, first, second, quality)) is not None
-    ]
-    adjusted = holm([one.chance for one in (*found, *judged)])
-    found, judged = (
-        [replace(one, adjusted=chance) for one, chance in zip(some, chances, strict=True)]
-        for some, chances in ((found, adjusted[: len(found)]), (judged, adjusted[len(found) :]))
-    )
-    questions: dict[str, list[Trial]] = {}
-    for trial in trials:
-        questions.setdefault(trial.question, []).append(trial)
-    repeats = max(Counter((trial.question, trial.pipeline) for trial in trials).values(), default=0)
-    return Figures(arms, found, by_kind(arms, quality), questions, quality, repeats, judged)
 
 
 def arm(trials: list[Trial], quality: str) -> Arm:

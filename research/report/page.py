@@ -176,7 +176,7 @@ def quote(citation: Citation) -> dict[str, str]:
     text = on_one_line(fact.quote)
     return {
         "text": text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE].rstrip()}…",
-        "before": on_one_line(fact.before[-AROUND:]),
-        "after": on_one_line(fact.after[:AROUND]),
+        "before": on_one_line(fact.before[-AROUND:].partition(" ")[2]),
+        "after": on_one_line(fact.after[:AROUND].rpartition(" ")[0]),
         "grade": "" if fact.grade in (Grade.EXACT, Grade.NORMALISED) else str(fact.grade),
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import StoreError
 from . import Report, Setup
-from .figures import figures
+from .figures import Figures
 from .gathering import Gathered
 from .pricing import Price, repriced
 from .verdicts import compared
@@ -30,7 +30,7 @@ def made(gathered: Gathered, price: Price, priced: Mapping[str, str], today: str
             "swayed": sum(verdict["judge"]["swayed"] for verdict in gathered.verdicts),
         }
     day = today or datetime.now(UTC).date().isoformat()
-    return Report(figures(trials, compared(gathered.verdicts)), day, setup, priced)
+    return Report(Figures.of(trials, compared(gathered.verdicts)), day, setup, priced)
 
 
 def written(report: Report, out: Path) -> None:
