@@ -181,7 +181,6 @@ async def test_structured_actions(loops: Loops) -> None:
         'Now I read it: ```json\n{"action": "fetch", "input": "[1]"}\n```',
         "I think it is tall.",
         {"action": "browse", "input": "x"},
-        {"action": "read", "input": "p1 10"},
         {"action": "answer", "input": "The tower of Ulm is 161 metres tall [1]."},
     ]
     asked = await loops.run(script, ['tools_as = "schema"'])
@@ -193,14 +192,34 @@ async def test_structured_actions(loops: Loops) -> None:
     offered = [request.schema["properties"]["action"]["enum"] for request in loops.requests if request.schema]
     assert offered[0] == ["search"], "nothing can be fetched yet, and nothing was read"
     assert offered[1] == ["search", "fetch"]
-    assert offered[2] == offered[-1] == ["search", "fetch", "read", "answer"]
+    assert offered[2] == offered[-1] == ["search", "fetch", "answer"], "the page was shown whole"
     assert "- fetch: read a page." in first.system
     assert all(message.role != "tool" for request in loops.requests for message in request.messages)
     for request in loops.requests:
         roles = [message.role for message in request.messages]
         assert roles == (["user", "assistant"] * len(roles))[: len(roles)], "templates of small models want this"
     assert loops.told(3)[0].text.startswith("That was no action:")
-    assert "Handle p1, characters 10 to" in loops.told(5)[0].text
+
+
+async def test_structured_actions_read_on_and_do_not_go_round_in_circles(loops: Loops) -> None:
+    text = "The tower of Ulm is 161 metres tall.\n\n" + "It says nothing of it, and then no more of it. " * 400
+
+    async def fetch(url: str) -> Page:
+        return Page(url=url, outcome="ok", title="Long", site="S", text=text)  # type: ignore[arg-type]
+
+    loops.laboratory.web.fetch = fetch  # type: ignore[method-assign]
+    script: list[Any] = [
+        {"action": "search", "input": "ulm tower"},
+        {"action": "fetch", "input": "source 1"},
+        {"action": "read", "input": "p1, from 9,000"},
+        {"action": "fetch", "input": "1"},
+        {"action": "answer", "input": "The tower of Ulm is 161 metres tall [1]."},
+    ]
+    await loops.run(script, ['tools_as = "schema"'])
+    offered = [request.schema["properties"]["action"]["enum"] for request in loops.requests if request.schema]
+    assert offered[2] == ["search", "fetch", "read", "answer"]
+    assert "Handle p1, characters 9000 to" in loops.told(3)[0].text
+    assert offered[4] == ["search", "read", "answer"], "the same page was just fetched again"
 
 
 async def test_structured_actions_at_their_cap(loops: Loops) -> None:

@@ -68,7 +68,8 @@ class Native:
 
 class Structured:
     """One action a turn, as a JSON object. Only what makes sense is on offer: nothing is fetched before there is an
-    address, and nothing answered before something was read, or two searches found nothing."""
+    address, nothing read on that was shown whole, nothing answered before something was read or two searches found
+    nothing; and whoever made the same call again can't make it a third time."""
 
     def __init__(self, tools: Toolbox, prompt: str) -> None:
         self.tools = tools
@@ -90,10 +91,11 @@ class Structured:
 
     def _offered(self) -> list[str]:
         sources = self.tools.sources
-        hidden = set() if sources.all else {"fetch"}
-        hidden |= set() if any(source.readable for source in sources.all) else {"read"}
+        hidden = set(self.tools.repeating) | (set() if sources.all else {"fetch"})
+        if all(self.tools.shown(source)[1] for source in sources.all if source.readable):
+            hidden.add("read")
         tried = any(source.page or source.url in self.tools.fetched for source in sources.all)
-        if not tried and (sources.all or len(sources.searches) < 2):
+        if not tried and (sources.all or len(sources.searches) < 2) and "search" not in hidden:
             hidden.add(ANSWER)
         return [name for name in (*self.tools.names, ANSWER) if name not in hidden]
 

@@ -68,6 +68,7 @@ class Toolbox:
     made: Counter[str] = field(default_factory=Counter)  # how often each call was made
     searches: int = 0
     fetched: set[str] = field(default_factory=set)
+    _newest: dict[str, bool] = field(default_factory=dict)  # whether a tool's newest call was made before
     _narrowed: dict[int, Narrowed] = field(default_factory=dict)
 
     @property
@@ -125,8 +126,15 @@ class Toolbox:
         if reason:
             told = loop.say("invalid", name=call.name, reason=reason[:LONGEST_REASON])
             return Result(call, told, failed=True, invalid=True)
-        self.made[f"{call.name} {json.dumps(arguments, sort_keys=True)}"] += 1
+        key = f"{call.name} {json.dumps(arguments, sort_keys=True)}"
+        self._newest[call.name] = key in self.made
+        self.made[key] += 1
         return arguments  # type: ignore[no-any-return]
+
+    @property
+    def repeating(self) -> list[str]:
+        """The tools whose newest call was made before."""
+        return [name for name, again in self._newest.items() if again]
 
     def repeated(self, times: int) -> bool:
         """Whether some call was made so often."""
