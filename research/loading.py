@@ -78,8 +78,8 @@ class _Reading:
             return None
         before = len(self.mistakes)
         asking = Sampling if kind.model else None
-        further = (*kind.prompts, *(("tools",) if kind.tool else ()))
-        known = (*_OWN, *further, *kind.params.model_fields, *Policy.model_fields, *(asking.model_fields if asking else ()))
+        further = (*kind.prompts, *(("tools",) if kind.tool else ()), *(asking.model_fields if asking else ()))
+        known = (*_OWN, *further, *kind.params.model_fields, *Policy.model_fields)
         self.unknown(where, table, known)
         gives = table.get("gives")
         if not isinstance(gives, str) or not gives.isidentifier():

@@ -111,7 +111,9 @@ class Provider(FaultServer):
     def endpoint(self, wire: str, limits: Limits | None = None, **ways: Any) -> Endpoint:
         base = self.url("") + ("" if wire == "anthropic" else "/v1")
         dialect = Dialect(**ways) if ways else Dialect()
-        return Endpoint("loopback", "model-1", wire, base, dialect, self.key, "LOOPBACK_API_KEY", limits=limits or Limits())
+        return Endpoint(
+            "loopback", "model-1", wire, base, dialect, self.key, "LOOPBACK_API_KEY", limits=limits or Limits()
+        )
 
     @property
     def bodies(self) -> list[Json]:
@@ -269,4 +271,3 @@ def completed(dialect: str, text: str, used: tuple[int, int], figures: Figures) 
         "id": "m1", "type": "message", "role": "assistant", "model": "model-1", "content": content,
         "stop_reason": "end_turn", "usage": usage,
     }  # fmt: skip
-

@@ -57,7 +57,9 @@ def replies(body: dict[str, Any]) -> str:
     text = json.dumps(body, ensure_ascii=False)
     quote = re.search(r"The tower of Ulm is \d+ metres tall\.", text)
     return {
-        "plan": json.dumps({"needs_search": True, "queries": ["ulm tower", "ulm minster height"], "reason": "a figure"}),
+        "plan": json.dumps(
+            {"needs_search": True, "queries": ["ulm tower", "ulm minster height"], "reason": "a figure"}
+        ),
         "rerank": json.dumps({"ranking": [3, 2, 1]}),
         "screen": json.dumps({"relevant": True}),
         "extract": json.dumps({"facts": [{"claim": "Its height.", "quote": quote[0] if quote else ""}]}),
@@ -76,7 +78,12 @@ class Lab:
         return self.opened[-1]
 
     async def ask(
-        self, pipeline: Pipeline = FIXED, caps: Caps = NO_CAPS, wire: str = "openai-chat", home: str = "", **options: Any
+        self,
+        pipeline: Pipeline = FIXED,
+        caps: Caps = NO_CAPS,
+        wire: str = "openai-chat",
+        home: str = "",
+        **options: Any,
     ) -> Asked:
         model = self.model(wire, **options)
         self.provider.requests.clear()
@@ -258,7 +265,10 @@ async def test_a_better_answer_that_cannot_be_paid_for(lab: Lab) -> None:
 
 async def test_a_loop_that_runs_out_answers_from_what_it_has_read(tmp_path: Path) -> None:
     answer = "The tower of Ulm is 161 metres tall [1]."
-    script: list[Any] = [calls(("search", {"query": "ulm tower"})), calls(("fetch", {"url": "https://ulmtower.example/1"}))]
+    script: list[Any] = [
+        calls(("search", {"query": "ulm tower"})),
+        calls(("fetch", {"url": "https://ulmtower.example/1"})),
+    ]
     loops = Loops(tmp_path)
     budget = Budget(Caps(calls=3))
     short = await loops.run([*script, answer], budget=budget)
@@ -268,7 +278,9 @@ async def test_a_loop_that_runs_out_answers_from_what_it_has_read(tmp_path: Path
     assert short.answer.ending is Ending.PARTLY
     assert "The budget is used up" in short.answer.reason
     again = await loops.run([calls(("fetch", {"url": "https://ulmtower.example/3"})), answer])
-    assert loops.laboratory.calls["investigate"] == 2, "the first two turns were kept, the forced answer was not taken up"
+    assert loops.laboratory.calls["investigate"] == 2, (
+        "the first two turns were kept, the forced answer was not taken up"
+    )
     assert again.answer.ending is Ending.ANSWERED
     with pytest.raises(BudgetError):
         await Loops(tmp_path / "other").run([answer], budget=Budget(Caps(calls=1)))
@@ -431,7 +443,9 @@ async def test_the_command_line_under_caps(lab: Lab, tmp_path: Path) -> None:
         if stage_of(body) == "plan":
             return json.dumps({"needs_search": True, "queries": ["US inflation rate percent"], "reason": "a figure"})
         if stage_of(body) == "extract":
-            quote = re.search(r"[^.\"\\]{20,}\d[\d.]* percent[^.\"\\]*", json.dumps(body["messages"][-1], ensure_ascii=False))
+            quote = re.search(
+                r"[^.\"\\]{20,}\d[\d.]* percent[^.\"\\]*", json.dumps(body["messages"][-1], ensure_ascii=False)
+            )
             return json.dumps({"facts": [{"claim": "A rate.", "quote": quote[0] if quote else ""}]})
         return replies(body) if stage_of(body) != "synthesize" else "It is 3.0 percent [1]."
 

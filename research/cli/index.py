@@ -34,6 +34,14 @@ async def _build(folder: Path, name: str) -> int:
     index = Settings.read().index(webs.checked(name))
     report = await webs.build(index, folder)
     for unreadable in report.unreadable:
-        print(f"  {clean(str(unreadable))}", file=sys.stderr)
-    print(report)
+        print(f"  {clean(unreadable.place)}: {clean(unreadable.reason)}", file=sys.stderr)
+    counts = {
+        "added": report.added,
+        "changed": report.changed,
+        "unchanged": report.unchanged,
+        "removed": report.removed,
+    }
+    counts["unreadable"] = len(report.unreadable)
+    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    print(f"{told}. Ask it with: research ask --search local:{name} QUESTION")
     return 0

@@ -138,4 +138,3 @@ def simulate(
             pace.refuse(now, when, float(wait_text) if wait_text else None)
             heapq.heappush(queue, (now, worker, "wish", 0.0))
     return outcome
-

@@ -78,7 +78,9 @@ async def test_one_that_is_cancelled_gives_its_slot_back(tmp_path: Path) -> None
 @pytest.mark.parametrize("shared", [True, False])
 async def test_no_more_at_once_than_allowed(tmp_path: Path, shared: bool) -> None:
     folder = tmp_path if shared else None
-    lanes = [Rates(folder).lane("x", at_once=3)] * 2 if not shared else [Rates(folder).lane("x", at_once=3) for _ in "ab"]
+    lanes = (
+        [Rates(folder).lane("x", at_once=3)] * 2 if not shared else [Rates(folder).lane("x", at_once=3) for _ in "ab"]
+    )
     inside, most = 0, 0
 
     async def call(number: int) -> None:

@@ -82,7 +82,9 @@ class Lab:
         self.models.append(model)
         return model
 
-    async def ask(self, wire: str = "openai-chat", stream: bool = True, request: Request = REQUEST, **options: Any) -> str:
+    async def ask(
+        self, wire: str = "openai-chat", stream: bool = True, request: Request = REQUEST, **options: Any
+    ) -> str:
         completion = await self.model(wire, stream, **options).complete(request, self.book, self.heard.append)
         return completion.text
 
@@ -141,7 +143,9 @@ async def test_a_refused_rate_is_waited_out_as_the_provider_asks(lab: Lab) -> No
 @pytest.mark.parametrize(("code", "wait"), [(429, "3600"), (503, "900"), (429, "Sun, 01 Jan 2090 00:00:00 GMT")])
 async def test_a_wait_that_is_too_long_is_not_slept(lab: Lab, code: int, wait: str) -> None:
     lab.provider.faults.append(status(code, headers={"retry-after": wait}))
-    with pytest.raises((RateLimitError, OverloadedError), match=r"give the same command again after \d\d:\d\d:\d\d UTC"):
+    with pytest.raises(
+        (RateLimitError, OverloadedError), match=r"give the same command again after \d\d:\d\d:\d\d UTC"
+    ):
         await lab.ask()
     assert lab.count == 1
     assert lab.time.slept == []
@@ -190,7 +194,9 @@ NOT_AGAIN = [
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize(("code", "message", "kind", "exit_code"), NOT_AGAIN)
-async def test_what_cannot_pass_is_sent_once(lab: Lab, wire: str, code: int, message: str, kind: type, exit_code: int) -> None:
+async def test_what_cannot_pass_is_sent_once(
+    lab: Lab, wire: str, code: int, message: str, kind: type, exit_code: int
+) -> None:
     lab.provider.faults.append(status(code, message))
     with pytest.raises(kind) as caught:
         await lab.ask(wire)

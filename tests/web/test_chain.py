@@ -13,7 +13,7 @@ import pytest
 from research.errors import UsageError, WebError
 from research.records import Hit, Outcome
 from research.transport import Client
-from research.web.base import Hits, Options, Web
+from research.web.base import Options, Web
 from research.web.engines import asking, engine
 from research.web.engines.asking import EngineError, EngineSearch
 from research.web.engines.base import LARGEST_REPLY, State
