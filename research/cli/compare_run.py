@@ -45,11 +45,14 @@ async def compared(wish: Wish) -> int:
     priced = pricing.parse(wish.price_as) if wish.price_as else {}
     pipelines = distinct(load_pipeline(name) for name in wish.pipelines)
     async with Comparing(wish, pipelines, view) as comparing:
-        code = await comparing.run()
-        if wish.judge and code in (0, 7):
-            from .judge_run import judged
+        judge = None
+        if wish.judge:
+            from .judge_run import judge_of, judged
 
-            await judged(comparing)
+            judge = judge_of(comparing)
+        code = await comparing.run()
+        if judge is not None and code in (0, 7):
+            await judged(comparing, judge)
         gathered = comparing.gathered()
         from .report import deliver
 

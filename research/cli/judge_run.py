@@ -21,16 +21,23 @@ if TYPE_CHECKING:
 AT_ONCE = 4
 
 
-async def judged(comparing: Comparing) -> None:
-    """Judges what has not been judged: the first sample of each question, all pairs of pipelines.
+def judge_of(comparing: Comparing) -> Judge:
+    """The capable model as a judge, who spends of the comparison's budget.
 
-    Raises: UsageError for a model that can't judge; BudgetError at the cap. What the judge could not say is told.
+    Raises: UsageError for a model that can't judge.
     """
     from ..limits.budget import Purse
 
     model = comparing.tiers.models(["capable"])["capable"]
     purse = Purse(comparing.budget, lambda: (0, 0))
-    judge = Judge(model, comparing.app.store, comparing.tiers.prices.price, purse)
+    return Judge(model, comparing.app.store, comparing.tiers.prices.price, purse)
+
+
+async def judged(comparing: Comparing, judge: Judge) -> None:
+    """Judges what has not been judged: the first sample of each question, all pairs of pipelines.
+
+    Raises: BudgetError at the cap. What the judge could not say is told.
+    """
     recipe = key_of(judge.recipe)[:32]
     slots = asyncio.Semaphore(comparing.wish.parallel or AT_ONCE)
     try:
@@ -40,7 +47,8 @@ async def judged(comparing: Comparing) -> None:
     except* BudgetError as errors:
         raise errors.exceptions[0] from None
     finally:
-        purse.close()
+        if judge.purse is not None:
+            judge.purse.close()
 
 
 def pairs(comparing: Comparing) -> Iterator[tuple[Trial, Trial]]:
