@@ -177,7 +177,8 @@ def in_vain(lines: Lines) -> Total:
 
 def used(lines: Lines) -> dict[str, Mapping[str, Any]]:
     """The work that stages took up, by key: made or reused, but not only done ahead. Work with parts needs them,
-    and brings them along where it was reused as a whole; so does a selection with what was tried for it."""
+    and brings them along where it was reused as a whole; so does a selection with what was tried for it. A part that
+    was taken up again came after what it came after the first time: else it could come after itself."""
     works: dict[str, Mapping[str, Any]] = {}
     for line in lines:
         if line["event"] == "selected":
@@ -185,6 +186,7 @@ def used(lines: Lines) -> dict[str, Mapping[str, Any]]:
                 works.setdefault(work["key"], {**work, "stage": line["stage"]})
         if line["event"] in ("made", "reused") and line.get("item") is not None:
             parts = {part["key"]: {**part, "stage": line["stage"]} for part in line["receipt"].get("nested", ())}
-            works |= parts
-            works[line["key"]] = {**line, "needs": [*line["needs"], *parts]} if parts else line
+            works = parts | works
+            if "within" not in line or line["key"] not in works:
+                works[line["key"]] = {**line, "needs": [*line["needs"], *parts]} if parts else line
     return works

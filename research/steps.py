@@ -107,5 +107,6 @@ class Calls:
             if not self._running:
                 self.busy += time.monotonic() - self._since
         [key] = artifact.needs
-        self.receipt.nested[key] = {"work": name, "key": key, "needs": sorted(needs), "receipt": receipt}
+        told = {"work": name, "key": key, "needs": sorted(needs), "receipt": receipt}
+        self.receipt.nested.setdefault(key, told)  # taken up again, it came after what it came after the first time
         return Done(artifact.value, key, receipt)

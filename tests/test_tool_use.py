@@ -358,6 +358,15 @@ async def test_a_budget_that_is_used_up_leaves_an_answer_from_what_was_read(loop
     assert len(loops.requests) <= 1
 
 
+async def test_a_page_that_is_fetched_again_later_does_not_come_after_itself(loops: Loops) -> None:
+    page = ("fetch", {"url": "https://ulmtower.example/1"})
+    search = calls(("search", {"query": "ulm tower"}))
+    cold = await loops.run([search, calls(page), calls(page), "It is 161 metres tall [1]."])
+    warm = await loops.run([])
+    assert seconds_as_if_cold(warm.lines) == pytest.approx(seconds_as_if_cold(cold.lines))
+    assert as_if_cold(cold.lines).fetches == 1
+
+
 async def test_the_ledger_has_what_was_read_from_a_cache(loops: Loops) -> None:
     cached = Completion("It is four.", "stop", Usage(input=100, cache_read=900, output=10), "m")
     asked = await loops.run([cached])
