@@ -41,7 +41,7 @@ def research(arguments: list[str], home: Path) -> str:
     done = subprocess.run(
         [*RUN, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=home
     )
-    return done.stdout.decode()
+    return done.stdout.decode().replace(str(home), "/home/you")
 
 
 def alike(text: str) -> str:
