@@ -52,7 +52,7 @@ def alike(text: str) -> str:
     return "\n".join(line for line in lines if not re.match(r"  \w+: made in|Reading the sample web", line))
 
 
-NOTE = "The minster of Ulm has the tallest church tower in the world. The tower is 161.5 metres high.\n"
+NOTE = "# Ulm minster\n\nThe tower of Ulm minster is 161.5 metres high, and the tallest church tower in the world.\n"
 
 
 def session(folder: Path) -> Path:

@@ -173,4 +173,6 @@ def place(web: Web) -> str:
     """The web as it is called where a run begins."""
     if is_live(web.source):
         return f"the live web by {web.name}"
-    return f"a recording of {web.name}" if web.source.startswith("world ") else f"the {web.name}"
+    if web.source.startswith("world "):
+        return f"a recording of {web.name}"
+    return web.name if web.name.startswith("local:") else f"the {web.name}"
