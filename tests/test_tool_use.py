@@ -236,6 +236,22 @@ async def test_structured_actions_at_their_cap(loops: Loops) -> None:
     assert asked.answer.text == "The tower of Ulm is 161 metres tall [1]."
 
 
+@pytest.mark.parametrize(
+    ("last", "text"),
+    [
+        ('{"action": "search", "input": "more"}', ""),
+        ("```json\n{}\n```", ""),
+        ("The tower of Ulm is 161 metres tall [1].", "The tower of Ulm is 161 metres tall [1]."),
+        ('Well: {"action": "answer", "input": "It is 161 metres tall [1]."}', "It is 161 metres tall [1]."),
+    ],
+)
+async def test_what_is_no_answer_at_the_end_is_none(loops: Loops, last: str, text: str) -> None:
+    script: list[Any] = [{"action": "search", "input": "ulm tower"}, {"action": "fetch", "input": "1"}, last]
+    asked = await loops.run(script, ['tools_as = "schema"'], steps=2)
+    assert asked.answer.text == text
+    assert asked.answer.ending is (Ending.ANSWERED if text else Ending.NOT)
+
+
 @pytest.mark.parametrize("way", ["native", "schema"])
 async def test_the_built_in_model_plays_it(loops: Loops, way: str) -> None:
     loops.laboratory.app.models["capable"] = ExtractiveModel()  # type: ignore[index]

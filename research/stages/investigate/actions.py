@@ -48,6 +48,10 @@ class Native:
     def read(self, turn: Turn) -> Read:
         return Read(turn.calls, turn.text) if turn.calls or turn.text.strip() else Read(wrong=self._empty())
 
+    def final(self, turn: Turn) -> str:
+        """The answer of a last turn, whatever it calls for."""
+        return turn.text
+
     def _empty(self) -> str:
         return self.tools.words["loop"].say("empty")
 
@@ -112,6 +116,11 @@ class Structured:
         self._count += 1
         arguments = json.dumps(self._arguments(action["action"], action["input"]), ensure_ascii=False)
         return Read((Called(id=f"action_{self._count}", name=action["action"], arguments=arguments),))
+
+    def final(self, turn: Turn) -> str:
+        """The answer of a last turn. Plain text will do; an action that is none of its own is no answer."""
+        text = self.read(turn).text
+        return text if text or turn.text.lstrip().startswith(("{", "```")) else turn.text
 
     def _arguments(self, name: str, text: str) -> dict[str, Any]:
         """The one input as the tool's arguments: `fetch` takes a source's number too, `read` a handle and a place."""

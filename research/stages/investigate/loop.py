@@ -15,6 +15,7 @@ from ...errors import BudgetError, ContextTooLongError, RequestTooLargeError
 from ..job import Job
 from .actions import Read, Way
 from .history import History
+from .sources import Source
 from .tools import Result, Toolbox
 from .turns import Turn, plain
 
@@ -82,7 +83,7 @@ class Loop:
         looping = self.over or self.invalid >= LOOPING or self.tools.repeated(LOOPING)
         stopped = self._stop
         done = await self._ask(last=True)
-        text = self.way.read(done.value).text or done.value.text
+        text = self.way.final(done.value)
         self._tell(done, ())
         return Outcome(text, self.searched, stopped, looping)
 
@@ -152,7 +153,7 @@ class Loop:
             self.job.receipt.passing = True
             return text
         self._tell(done, ())
-        again: str = self.way.read(done.value).text or done.value.text
+        again = self.way.final(done.value)
         better = {number for cluster in find(again) for number in cluster.ids} & numbers
         return again if read(again, "").refused or len(better) >= len(cited & numbers) else text
 
@@ -194,13 +195,13 @@ class Loop:
             "last": last,
             "left": self.limits.steps - self.steps,
             "searches": list(sources.searches),
-            "sources": [self._told(source) for source in sources.all],
+            "sources": [self._known(source) for source in sources.all],
         }
 
-    def _told(self, source: Any) -> dict[str, Any]:
+    def _known(self, source: Source) -> dict[str, Any]:
         hit = source.hit.model_dump(include={"title", "snippet", "date"}) if source.hit else {}
-        told = {"id": source.number, "url": source.url, **hit, "tried": source.page is not None}
-        if source.readable:
+        told: dict[str, Any] = {"id": source.number, "url": source.url, **hit, "tried": source.page is not None}
+        if source.page is not None and source.readable:
             page = source.page.model_dump(include={"title", "site", "date"})
             told |= {"page": {**page, "text": self.tools.narrowed(source).text}}
         return told
@@ -210,7 +211,7 @@ class Loop:
         keep = min(keep, len(self.history.exchanges) - 1)
         if keep < 1:
             return False
-        sources = [self._told(source) for source in self.tools.sources.all]
+        sources = [self._known(source) for source in self.tools.sources.all]
         given = {"question": self.question, "searches": list(self.tools.sources.searches), "sources": sources}
         inputs = {"question": self.question, "turns": self.history.older(keep), "given": given}
         done = await self.job.call("compact", inputs, self.after)
@@ -222,7 +223,7 @@ class Loop:
         return True
 
     @staticmethod
-    def _line(source: Any) -> str:
+    def _line(source: Source) -> str:
         state = f"read, handle {source.handle}" if source.readable else "not read"
         return f"[{source.number}] {source.title[:120]} {source.url} ({state})"
 
