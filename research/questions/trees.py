@@ -146,7 +146,7 @@ def yaml_file(path: Path, encoding: str) -> Entries:
     Raises: UsageError for what is no YAML, and where PyYAML is not installed.
     """
     try:
-        import yaml  # type: ignore[import-untyped]
+        import yaml
     except ImportError:
         raise UsageError(f"{path}: YAML needs PyYAML: `pip install PyYAML`, or write the file as JSON") from None
     loader = yaml.BaseLoader(whole(path, encoding))
