@@ -81,7 +81,7 @@ async def run(folder: Path, count: int) -> tuple[Batch, LocalRows, Faulty]:
     results, gauge, pipeline, web = Results(folder / "results.jsonl"), Gauge(), load_pipeline("fixed"), Towers()
     budget = Budget(Caps(), folder / "budget.db")
     async with Faulty(seed=1) as provider:
-        rates = Rates(sleep=no_wait)
+        rates = Rates(window=0.5, sleep=no_wait)  # its refusals have nothing to do with how much is asked
         model = ProviderModel(provider.endpoint("openai-chat"), rates, Patience(10.0, 5.0, 5.0), sleep=no_wait)
         counted = gauge.model(model)
         app = App(Settings(folder / "home"), {"cheap": counted, "capable": counted}, price=lambda *_: 1_000)
