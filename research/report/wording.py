@@ -78,7 +78,8 @@ def change(metric: str, value: float) -> str:
 
 
 def points(value: float) -> str:
-    return f"{abs(value) * 100:.0f} points"
+    told = f"{abs(value) * 100:.0f}"
+    return f"{told} point{'' if told == '1' else 's'}"
 
 
 def within(metric: str, interval: Interval) -> str:
