@@ -29,6 +29,7 @@ VERSION = 1
 WEIGHTS = {"first much better": -2, "first better": -1, "equal": 0, "second better": 1, "second much better": 2}
 LONGEST = 6_000  # characters of an answer that the judge is shown
 NOTHING = "(not answered)"
+SAME = "the answers are the same"
 
 
 class Reply(BaseModel):
@@ -104,10 +105,12 @@ class Judge:
         }
 
     async def compare(self, pair: Pair) -> Verdict:
-        """Both orders, one after the other.
+        """Both orders, one after the other. Of two answers that are the same, neither is preferred unasked.
 
         Raises: ProviderError or one of its kinds; BudgetError.
         """
+        if pair.first == pair.second:
+            return Verdict(0, 0, (SAME, SAME), 0, 0)
         forward, there, paid_there = await self._once(pair)
         turned = Pair(pair.question, pair.references, pair.second, pair.first, pair.as_of)
         backward, back, paid_back = await self._once(turned)

@@ -73,6 +73,12 @@ async def test_answers_are_data_between_marks_and_cut(tmp_path: Path) -> None:
     assert "{{" not in text
 
 
+async def test_the_same_answer_twice_is_not_asked_about(tmp_path: Path) -> None:
+    one, model = judge(tmp_path, by_content)
+    verdict = await one.compare(Pair("How tall is it?", [], "3 m", "3 m"))
+    assert (verdict.preference, verdict.usd, model.requests) == (0, 0, [])
+
+
 def test_the_built_in_model_is_no_judge(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't judge"):
         Judge(ExtractiveModel(), Store(tmp_path / "store"), lambda _name, _usage: 0)

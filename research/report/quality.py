@@ -54,7 +54,7 @@ def bare(answer: Answer) -> str:
     """The answer's text without its markers."""
     made, place = [], 0
     for start, end in markers(answer.text):
-        made.append(answer.text[place:start])
+        made.append(answer.text[place:start].rstrip(" "))
         place = end
     return "".join([*made, answer.text[place:]])
 

@@ -142,7 +142,7 @@ def bought(found: Figures) -> Table:
     ]
     note = (
         "Who ran first paid for what others share, so this compares nothing. Time is measured only where a run reused "
-        "nothing; compare --isolate sees to that."
+        "nothing; compare --isolate sees to that, but for pages that questions share."
     )
     return Table("paid", "Paid and measured", note, head, rows)
 
