@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,3 +78,16 @@ def long_turn(number: int, turns: int) -> Reply:
         return calls(("search", {"query": query}), text=f"I look for {query}.")
     address = f"https://{query.replace(' ', '')}.example"
     return calls(("fetch", {"url": f"{address}/1"}), ("fetch", {"url": f"{address}/3"}))
+
+
+def by_actions(actions: Iterable[Reply], said: Mapping[str, str] | None = None) -> Script:
+    """A script of structured actions, whose last request is answered by what `said` has for each key."""
+    said = said or {"source_1": "The tower of Ulm is 161 metres tall."}
+    left = iter(actions)
+
+    def reply(request: Request) -> Reply:
+        if "keys" in request.given:
+            return {key: said.get(key, "") for key in request.given["keys"]}
+        return next(left)
+
+    return reply

@@ -284,6 +284,7 @@ searches = 3
 pages = 2
 compact = "prompts/tool-use-compact.md"
 actions = "prompts/tool-use-actions.md"
+sentences = "prompts/synthesize-keyed.md"
 """
 
 

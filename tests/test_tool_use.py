@@ -22,7 +22,7 @@ from research.settings import Settings
 from research.tally import tally
 from research.tiers import Tiers
 from tests.llm.test_wires import DIALECTS
-from tests.loops import Loops, long_turn
+from tests.loops import Loops, by_actions, long_turn
 from tests.shipped import calls, copied
 
 LONG = 20  # turns of a long investigation
@@ -96,7 +96,7 @@ async def test_what_a_loop_costs_as_if_cold_is_the_same_however_much_was_reused(
 
 @pytest.mark.parametrize("way", ["native", "schema"])
 async def test_every_request_begins_with_the_whole_of_the_one_before(loops: Loops, way: str) -> None:
-    script = [turn(number) for number in range(LONG)] if way == "native" else [*map(action, range(LONG))]
+    script: Any = [turn(number) for number in range(LONG)] if way == "native" else by_actions(map(action, range(LONG)))
     await loops.run(script, [*LONG_RUN["changes"], f'tools_as = "{way}"'], LONG + 2)
     requests = [request for request in loops.requests if request.tool_choice == "auto"]
     assert len(requests) == LONG
@@ -113,7 +113,7 @@ async def test_every_request_begins_with_the_whole_of_the_one_before(loops: Loop
 def action(number: int) -> Any:
     """The same investigation by structured actions, one page a turn."""
     if number == LONG - 1:
-        return {"action": "answer", "input": "The tower of Ulm is 161 metres tall [1]."}
+        return {"action": "answer", "input": ""}
     query = f"ulm tower {number // 2}"
     if number % 2 == 0:
         return {"action": "search", "input": query}
@@ -123,8 +123,8 @@ def action(number: int) -> Any:
 @pytest.mark.parametrize("way", ["native", "schema"])
 async def test_a_long_history_is_shortened_with_pairs_together_and_numbers_unchanged(loops: Loops, way: str) -> None:
     """The checker of each dialect's rules sees every request of it (tests.loops)."""
-    script = [turn(number) for number in range(LONG)] if way == "native" else [*map(action, range(LONG))]
-    bounds = ["window = 2000", "keep = 2", f'tools_as = "{way}"']
+    script: Any = [turn(number) for number in range(LONG)] if way == "native" else by_actions(map(action, range(LONG)))
+    bounds = ["window = 1500", "keep = 2", f'tools_as = "{way}"']
     asked = await loops.run(script, [*LONG_RUN["changes"], *bounds], LONG + 2)
     assert asked.answer.ending is Ending.ANSWERED
     assert asked.answer.citations[0].fact.url == "https://ulmtower0.example/1"
@@ -132,8 +132,8 @@ async def test_a_long_history_is_shortened_with_pairs_together_and_numbers_uncha
     assert len(shortened) >= 2
     assert all(request.purpose == "compact" for request in shortened)
     sizes = [sum(len(message.text) for message in request.messages) / 3 for request in loops.requests]
-    assert max(sizes) < 2_000 * 1.5
-    last = loops.requests[-1].messages
+    assert max(sizes) < 1_500 * 1.5
+    last = [request for request in loops.requests if request.tool_choice == "auto"][-1].messages
     assert "it is 161 metres tall [1]" in last[0].text, "the notes of the cheap model"
     assert "[1] Page 1 https://ulmtower0.example/1 (read, handle p1)" in last[0].text
     assert [message.role for message in last[:2]] == ["user", "assistant"]
@@ -175,21 +175,26 @@ async def test_a_long_page_spills_and_is_read_on_by_its_handle(loops: Loops) -> 
     assert "161 metres" in citation.fact.quote
 
 
+def actions_on_offer(loops: Loops) -> list[list[str]]:
+    schemas = [request.schema for request in loops.requests if request.schema and request.tool_choice == "auto"]
+    return [schema["properties"]["action"]["enum"] for schema in schemas]
+
+
 async def test_structured_actions(loops: Loops) -> None:
     script: list[Any] = [
         {"action": "search", "input": "ulm tower"},
         'Now I read it: ```json\n{"action": "fetch", "input": "[1]"}\n```',
         "I think it is tall.",
         {"action": "browse", "input": "x"},
-        {"action": "answer", "input": "The tower of Ulm is 161 metres tall [1]."},
+        {"action": "answer", "input": "I forgot."},
     ]
-    asked = await loops.run(script, ['tools_as = "schema"'])
+    asked = await loops.run(by_actions(script), ['tools_as = "schema"'])
     assert asked.answer.ending is Ending.ANSWERED
     assert asked.answer.citations[0].fact.url == "https://ulmtower.example/1"
     first = loops.requests[0]
     assert first.tools == ()
     assert first.schema is not None
-    offered = [request.schema["properties"]["action"]["enum"] for request in loops.requests if request.schema]
+    offered = actions_on_offer(loops)
     assert offered[0] == ["search"], "nothing can be fetched yet, and nothing was read"
     assert offered[1] == ["search", "fetch"]
     assert offered[2] == offered[-1] == ["search", "fetch", "answer"], "the page was shown whole"
@@ -213,10 +218,10 @@ async def test_structured_actions_read_on_and_do_not_go_round_in_circles(loops: 
         {"action": "fetch", "input": "source 1"},
         {"action": "read", "input": "p1, from 9,000"},
         {"action": "fetch", "input": "1"},
-        {"action": "answer", "input": "The tower of Ulm is 161 metres tall [1]."},
+        {"action": "answer", "input": ""},
     ]
-    await loops.run(script, ['tools_as = "schema"'])
-    offered = [request.schema["properties"]["action"]["enum"] for request in loops.requests if request.schema]
+    await loops.run(by_actions(script), ['tools_as = "schema"'])
+    offered = actions_on_offer(loops)
     assert offered[2] == ["search", "fetch", "read", "answer"]
     assert "Handle p1, characters 9000 to" in loops.told(3)[0].text
     assert offered[4] == ["search", "read", "answer"], "the same page was just fetched again"
@@ -226,13 +231,13 @@ async def test_structured_actions_at_their_cap(loops: Loops) -> None:
     script: list[Any] = [
         {"action": "search", "input": "ulm tower"},
         {"action": "fetch", "input": "1"},
-        {"action": "answer", "input": "The tower of Ulm is 161 metres tall [1]."},
     ]
-    asked = await loops.run(script, ['tools_as = "schema"'], steps=2)
-    schema = loops.requests[-1].schema
-    assert schema is not None
-    assert schema["properties"]["action"]["enum"] == ["answer"]
-    assert [message.role for message in loops.requests[-1].messages] == ["user", "assistant"] * 2 + ["user"]
+    asked = await loops.run(by_actions(script), ['tools_as = "schema"'], steps=2)
+    last = loops.requests[-1]
+    assert last.schema is not None
+    assert [*last.schema["properties"]] == ["source_1", "missing"]
+    assert [message.role for message in last.messages] == ["user"], "a short request of its own"
+    assert "The tower of Ulm is 161 metres tall." in last.messages[0].text
     assert asked.answer.text == "The tower of Ulm is 161 metres tall [1]."
 
 
@@ -240,16 +245,18 @@ async def test_structured_actions_at_their_cap(loops: Loops) -> None:
     ("last", "text"),
     [
         ('{"action": "search", "input": "more"}', ""),
-        ("```json\n{}\n```", ""),
-        ("The tower of Ulm is 161 metres tall [1].", "The tower of Ulm is 161 metres tall [1]."),
-        ('Well: {"action": "answer", "input": "It is 161 metres tall [1]."}', "It is 161 metres tall [1]."),
+        ("The tower of Ulm is 161 metres tall [1].", ""),
+        ('{"source_1": "", "missing": "its height"}', ""),
+        ('{"source_1": "It is 161 metres tall [7]!", "missing": ""}', "It is 161 metres tall [1]!"),
+        ('Well: {"source_1": "It is [high](https://evil.example)", "missing": "how high"}', "It is high [1]."),
     ],
 )
-async def test_what_is_no_answer_at_the_end_is_none(loops: Loops, last: str, text: str) -> None:
+async def test_a_sentence_for_each_source_and_the_citations_by_the_program(loops: Loops, last: str, text: str) -> None:
     script: list[Any] = [{"action": "search", "input": "ulm tower"}, {"action": "fetch", "input": "1"}, last]
     asked = await loops.run(script, ['tools_as = "schema"'], steps=2)
     assert asked.answer.text == text
-    assert asked.answer.ending is (Ending.ANSWERED if text else Ending.NOT)
+    partly = Ending.PARTLY if "how high" in last else Ending.ANSWERED
+    assert asked.answer.ending is (partly if text else Ending.NOT)
 
 
 @pytest.mark.parametrize("way", ["native", "schema"])

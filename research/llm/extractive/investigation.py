@@ -16,7 +16,7 @@ from .gate import judge, read_fact
 from .planning import plan
 from .question import read
 from .ranking import rerank
-from .synthesis import synthesize
+from .synthesis import by_source, synthesize
 
 AT_ONCE = 3  # pages that are read in one turn
 MOST_PAGES = 6  # pages that are read, as many as the fixed pipeline reads
@@ -30,8 +30,10 @@ Wish = tuple[str, dict[str, Any]]  # a tool and its arguments
 def investigate(given: Given) -> tuple[str, tuple[ToolCall, ...]]:
     """A thought with calls, or the answer."""
     wishes = [] if given["last"] or given["left"] <= RESERVED else _wishes(given)
+    if "keys" in given:
+        return json.dumps(by_source(given["question"], _facts(given), given["keys"]), ensure_ascii=False), ()
     if given["structured"]:
-        return _action(given, wishes), ()
+        return _action(wishes), ()
     if not wishes:
         return _answer(given), ()
     place = len(given["searches"]) + sum(1 for source in given["sources"] if source["tried"])
@@ -42,10 +44,10 @@ def investigate(given: Given) -> tuple[str, tuple[ToolCall, ...]]:
     return "", calls
 
 
-def _action(given: Given, wishes: Sequence[Wish]) -> str:
+def _action(wishes: Sequence[Wish]) -> str:
     """One action at a time; what was wished besides comes up again in the next turn."""
     if not wishes:
-        return json.dumps({"action": "answer", "input": _answer(given)}, ensure_ascii=False)
+        return json.dumps({"action": "answer", "input": ""})
     name, arguments = wishes[0]
     return json.dumps({"action": name, "input": next(iter(arguments.values()))}, ensure_ascii=False)
 

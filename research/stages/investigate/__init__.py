@@ -7,6 +7,7 @@
     actions    replies as calls: natively, or as structured actions
     history    the conversation, kept in bounds
     loop       the loop itself
+    keyed      the answer of a model that works by actions
     locating   which passage of a page bears a sentence out
     answering  the final text as an answer with citations
 
@@ -37,7 +38,7 @@ class InvestigateParams(Params):
     at_once: int = Field(6, ge=1, le=50)  # calls of one reply
     top: int = Field(10, ge=1, le=50)  # results of each search
     share: int = Field(8_000, ge=500, le=1_000_000)  # characters of a page that one result shows
-    window: int = Field(60_000, ge=2_000)  # tokens of history, beyond which its older part is shortened
+    window: int = Field(60_000, ge=1_000)  # tokens of history, beyond which its older part is shortened
     keep: int = Field(3, ge=1, le=50)  # exchanges that are not shortened then
     tools_as: Literal["native", "schema"] | None = Field(None)  # schema: structured actions; else as suits the model
 
@@ -87,7 +88,11 @@ KIND = Kind(
     optional={"as_of": str, "web_date": str},
     unprompted=frozenset({"web_date"}),
     prompted=frozenset({"steps"}),
-    prompts={"compact": frozenset({"question", "turns"}), "actions": frozenset({"tools"})},
+    prompts={
+        "compact": frozenset({"question", "turns"}),
+        "actions": frozenset({"tools"}),
+        "sentences": frozenset({"question", "as_of", "facts"}),
+    },
     params=InvestigateParams,
     model=True,
     max_tokens=2000,

@@ -25,15 +25,18 @@ ANSWER = "answer"
 
 @dataclass(frozen=True)
 class Read:
-    """A turn as the loop sees it: calls to make, or the final text, or what is wrong."""
+    """A turn as the loop sees it: calls to make, or that it `ends` (with its text), or what is wrong."""
 
     calls: tuple[Called, ...] = ()
     text: str = ""
     wrong: str = ""
+    ends: bool = False
 
 
 class Native:
-    """Tool calls as the provider has them."""
+    """Tool calls as the provider has them. The last reply is the answer."""
+
+    keyed = False
 
     def __init__(self, tools: Toolbox, prompt: str) -> None:
         self.tools = tools
@@ -46,11 +49,9 @@ class Native:
         return {"tools": self.tools.offered, "tool_choice": "none" if last else "auto"}
 
     def read(self, turn: Turn) -> Read:
-        return Read(turn.calls, turn.text) if turn.calls or turn.text.strip() else Read(wrong=self._empty())
-
-    def final(self, turn: Turn) -> str:
-        """The answer of a last turn, whatever it calls for."""
-        return turn.text
+        if turn.calls:
+            return Read(turn.calls, turn.text)
+        return Read(text=turn.text, ends=True) if turn.text.strip() else Read(wrong=self._empty())
 
     def _empty(self) -> str:
         return self.tools.words["loop"].say("empty")
@@ -71,9 +72,14 @@ class Native:
 
 
 class Structured:
-    """One action a turn, as a JSON object. Only what makes sense is on offer: nothing is fetched before there is an
-    address, nothing read on that was shown whole, nothing answered before something was read or two searches found
-    nothing; and whoever made the same call again can't make it a third time."""
+    """One action a turn, as a JSON object; the answer is asked for in another form (`keyed`).
+
+    Only what makes sense is on offer: nothing is fetched before there is an address, nothing
+    read on that was shown whole, nothing answered before something was read or two searches
+    found nothing; and whoever made the same call again can't make it a third time.
+    """
+
+    keyed = True
 
     def __init__(self, tools: Toolbox, prompt: str) -> None:
         self.tools = tools
@@ -81,13 +87,13 @@ class Structured:
         self._count = 0
 
     def system(self, text: str) -> str:
-        return f"{text}\n\n{self.prompt}"
+        return self.prompt
 
     def asking(self, last: bool) -> dict[str, Any]:
-        return {"schema": self.schema(last), "tool_choice": "none" if last else "auto"}
+        return {"schema": self.schema()}
 
-    def schema(self, last: bool = False) -> dict[str, Any]:
-        names = [ANSWER] if last else self._offered()
+    def schema(self) -> dict[str, Any]:
+        names = self._offered()
         properties = {"action": {"type": "string", "enum": names}, "input": {"type": "string"}}
         return {
             "type": "object", "properties": properties, "required": ["action", "input"], "additionalProperties": False,
@@ -111,16 +117,10 @@ class Structured:
         except MalformedError as error:
             return Read(wrong=self.tools.words["loop"].say("action", reason=str(error)))
         if action["action"] == ANSWER:
-            text = action["input"].strip()
-            return Read(text=text) if text else Read(wrong=self.tools.words["loop"].say("empty"))
+            return Read(ends=True)
         self._count += 1
         arguments = json.dumps(self._arguments(action["action"], action["input"]), ensure_ascii=False)
         return Read((Called(id=f"action_{self._count}", name=action["action"], arguments=arguments),))
-
-    def final(self, turn: Turn) -> str:
-        """The answer of a last turn. Plain text will do; an action that is none of its own is no answer."""
-        text = self.read(turn).text
-        return text if text or turn.text.lstrip().startswith(("{", "```")) else turn.text
 
     def _arguments(self, name: str, text: str) -> dict[str, Any]:
         """The one input as the tool's arguments: `fetch` takes a source's number too, `read` a handle and a place."""

@@ -76,15 +76,15 @@ class Loop:
                     raise
                 self.over = True
                 self.job.answer_now()
-                self._say_last(self._say("finish", reason=self._stop))
+                if not self.way.keyed:
+                    self._say_last(self._say("finish", reason=self._stop))
                 continue
-            if read.text:
-                return Outcome(await self._cited(read.text), self.searched)
+            if read.ends:
+                text = await self._sentences() if self.way.keyed else await self._cited(read.text)
+                return Outcome(text, self.searched)
         looping = self.over or self.invalid >= LOOPING or self.tools.repeated(LOOPING)
         stopped = self._stop
-        done = await self._ask(last=True)
-        text = self.way.final(done.value)
-        self._tell(done, ())
+        text = await self._sentences() if self.way.keyed else await self._last()
         return Outcome(text, self.searched, stopped, looping)
 
     @property
@@ -99,12 +99,12 @@ class Loop:
         return f"All {self.limits.steps} replies are used up." if self.steps >= self.limits.steps else ""
 
     async def _step(self) -> Read:
-        """One turn and what it called for. With a text, that is the answer."""
+        """One turn and what it called for."""
         done = await self._ask()
         self.steps += 1
         turn: Turn = done.value
         read = Read() if turn.finish in ("length", "pause") else self.way.read(turn)
-        if read.text and not read.calls:
+        if read.ends:
             self.after = [done]
             self.history.add(turn.message(), ())
             self._tell(done, ())
@@ -115,7 +115,7 @@ class Loop:
         for result in results:
             self.invalid = self.invalid + 1 if result.invalid else 0
         self.invalid += bool(words)
-        if self._stop:
+        if self._stop and not self.way.keyed:
             words.append(self._say("finish", reason=self._stop))
         self.history.add(turn.message(), self.way.told(results, words))
         self.after = [done, *(result.done for result in results if result.done is not None)]
@@ -148,14 +148,31 @@ class Loop:
             return text
         self._say_last(self._say("repair", sources=f"1 to {len(numbers)}"))
         try:
-            done = await self._ask(last=True)
+            again = await self._last()
         except BudgetError:  # an answer that could be better is worth more than none
             self.job.receipt.passing = True
             return text
-        self._tell(done, ())
-        again = self.way.final(done.value)
         better = {number for cluster in find(again) for number in cluster.ids} & numbers
         return again if read(again, "").refused or len(better) >= len(cited & numbers) else text
+
+    async def _last(self) -> str:
+        """The answer, asked for without tools, whatever it calls for."""
+        done = await self._ask(last=True)
+        self._tell(done, ())
+        text: str = done.value.text
+        return text
+
+    async def _sentences(self) -> str:
+        """The answer, asked for as a sentence for each source; empty where there is none."""
+        from .keyed import Keyed
+
+        keyed = Keyed(self.tools, self.as_of)
+        if not keyed.sources:
+            return ""
+        request = keyed.request(self._given(last=True))
+        done = await self.job.call("turn", {"request": plain(request)}, self.after)
+        self._tell(done, ())
+        return keyed.text(done.value.text)
 
     async def _ask(self, last: bool = False) -> Done:
         """A turn. What is too long for the model is shortened and asked once more, never as it was."""

@@ -1,0 +1,92 @@
+"""The answer of a model that works by actions: one sentence for each source that was read, by schema.
+
+Small models that lose their way in a long conversation, and cite at random in free text,
+say rightly what one short passage tells. So the end is a request of its own, short, with
+the best passages alone; the citations are written by the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...errors import MalformedError
+from .sources import Source
+from .tools import Toolbox
+
+if TYPE_CHECKING:
+    from ...llm.messages import Request
+
+SHARE = 900  # characters of a source that are shown
+MOST = 6  # sources
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """The last request of such a loop, and how its reply is read."""
+
+    tools: Toolbox
+    as_of: str
+
+    @property
+    def sources(self) -> list[Source]:
+        """The pages that were read; if there are none, the results that tell something."""
+        found = [source for source in self.tools.sources.all if source.readable]
+        hits = [source for source in self.tools.sources.all if source.hit is not None and source.hit.snippet.strip()]
+        return (found or hits)[:MOST]
+
+    def request(self, given: Mapping[str, Any]) -> Request:
+        from ...llm.messages import Message, Request
+
+        job = self.tools.job
+        assert job.sampling is not None
+        facts = "\n".join(job.fenced(self._told(source), f"source_{source.number}") for source in self.sources)
+        filled = {"question": self.tools.question, "as_of": self.as_of, "facts": facts}
+        system, text = job.further["sentences"].fill(filled)
+        return Request(
+            system=system,
+            messages=(Message("user", text),),
+            max_tokens=job.sampling.max_tokens,
+            reasoning_tokens=job.sampling.reasoning_tokens,
+            temperature=job.sampling.temperature,
+            schema=self._schema(),
+            tool_choice="none",
+            purpose="investigate",
+            given={**given, "keys": [*self._schema()["properties"]]},
+        )
+
+    def _told(self, source: Source) -> str:
+        from ...relevance import narrow
+
+        if source.page is None or not source.readable:
+            assert source.hit is not None
+            return f"{source.hit.title}\n{source.hit.snippet}"
+        page = source.page
+        dated = f", {page.date}" if page.date else ""
+        return f"{page.title} ({page.site}{dated})\n{narrow(page.text, self.tools.question, SHARE).text}"
+
+    def _schema(self) -> dict[str, Any]:
+        names = [*(f"source_{source.number}" for source in self.sources), "missing"]
+        properties = {name: {"type": "string"} for name in names}
+        return {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
+
+    def text(self, reply: str) -> str:
+        """The reply as a text with citations; empty for one that fits no form."""
+        from ...evidence.markers import cite
+        from ...llm.structured import parse_json
+
+        try:
+            said = parse_json(reply, self._schema())
+        except MalformedError:
+            return ""
+        lines = [self._cited(cite(said[f"source_{one.number}"], []).text.strip(), one.number) for one in self.sources]
+        missing = said["missing"].strip()
+        return " ".join(filter(None, lines)) + (f"\nMISSING: {missing}" if missing else "")
+
+    @staticmethod
+    def _cited(sentence: str, number: int) -> str:
+        if not any(char.isalnum() for char in sentence):
+            return ""
+        stop = sentence[-1] if sentence[-1] in ".!?。" else ""
+        return f"{sentence.removesuffix(stop)} [{number}]{stop or '.'}"
