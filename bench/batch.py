@@ -1,10 +1,11 @@
 """What a batch costs besides its calls: `python -m bench.batch memory | start | throughput`.
 
-memory      the most that a process holds for 10,000 rows, divided by that for 100 (reach ≤ 1.2)
+memory      the most that the command holds for 10,000 rows, divided by that for 100 (reach ≤ 1.2); with
+            --scripted that of a process with scripted models and without the command line
 start       seconds from the command to its first call with 10,000 rows (reach ≤ 1)
 throughput  calls that a provider on loopback let through, divided by its limit (reach ≥ 0.95)
 
-Models and pages are instant for the first two; everything else is real. For the third, the
+The first two ask the built-in model and the sample web. For the third, the
 fixed pipeline asks a provider that allows --limit requests a minute and takes --latency
 seconds for each, for about --minutes.
 """
@@ -78,10 +79,24 @@ async def run(folder: Path, model: Model, pipeline: Pipeline, web: Any) -> Batch
     return batch
 
 
-def held(rows: int) -> int:
+def held(rows: int, scripted: bool) -> int:
     """The most memory in kilobytes that a process held for a batch of so many rows."""
-    command = [sys.executable, "-m", "bench.batch", "one", "--rows", str(rows)]
-    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    if scripted:
+        command = [sys.executable, "-m", "bench.batch", "one", "--rows", str(rows)]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        question_file(home / "questions.csv", rows)
+        end = "import sys, atexit; from pathlib import Path; from research.cli import main\n"
+        end += "atexit.register(lambda: sys.stdout.write(Path('/proc/self/status').read_text()))\nmain()"
+        command = [sys.executable, "-c", end, "batch", str(home / "questions.csv"), "-o", str(home / "out.jsonl")]
+        environment = {"RESEARCH_HOME": str(home / "home"), "PYTHONPATH": str(Path.cwd()), "PATH": "/usr/bin:/bin"}
+        done = subprocess.run([*command, "--offline"], env=environment, capture_output=True, text=True, check=True)
+    return most_held(done.stdout)
+
+
+def most_held(status: str) -> int:
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
 
 
 def one(rows: int) -> None:
@@ -89,11 +104,11 @@ def one(rows: int) -> None:
         question_file(Path(folder) / "questions.csv", rows)
         asyncio.run(run(Path(folder), Instant(), load_pipeline("fixed"), Towers(calls=Uncounted())))
     status = Path("/proc/self/status").read_text(encoding="ascii")
-    print(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
+    print(most_held(status))
 
 
-def memory(rows: int) -> None:
-    few, many = held(100), held(rows)
+def memory(rows: int, scripted: bool) -> None:
+    few, many = held(100, scripted), held(rows, scripted)
     print(f"100 rows: {few / 1024:.0f} MB, {rows:,} rows: {many / 1024:.0f} MB, ratio {many / few:.2f} (reach ≤ 1.2)")
 
 
@@ -161,11 +176,14 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=1.0)
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--untold", action="store_true", help="the limit shows in refusals only")
+    parser.add_argument("--scripted", action="store_true")
     arguments = parser.parse_args()
-    if arguments.what == "throughput":
+    if arguments.what == "memory":
+        memory(arguments.rows, arguments.scripted)
+    elif arguments.what == "throughput":
         print(asyncio.run(paced(arguments.limit, arguments.latency, arguments.minutes, not arguments.untold)))
     else:
-        {"memory": memory, "start": start, "one": one}[arguments.what](arguments.rows)
+        {"start": start, "one": one}[arguments.what](arguments.rows)
 
 
 if __name__ == "__main__":
