@@ -64,7 +64,7 @@ async def extract(job: Any, question: Question, page: Page) -> list[Fact]:
 
 async def synthesize(job: Any, question: Question, facts: list[Fact], **_: Any) -> Answer:
     citations = tuple(Citation(number=n, start=0, end=80, fact=fact) for n, fact in enumerate(facts[:4], start=1))
-    return Answer(text=TEXT[:400], ending=Ending.ANSWERED, citations=citations, as_of=as_of)
+    return Answer(text=TEXT[:400], ending=Ending.ANSWERED, citations=citations)
 
 
 INSTANT = {stage.__name__: stage for stage in (plan, search, rerank, fetch, extract, synthesize)}
