@@ -75,8 +75,9 @@ class Structured:
     """One action a turn, as a JSON object; the answer is asked for in another form (`keyed`).
 
     Only what makes sense is on offer: nothing is fetched before there is an address, nothing
-    read on that was shown whole, nothing answered before something was read or two searches
-    found nothing; and whoever made the same call again can't make it a third time.
+    answered before something was read or two searches found nothing; and whoever made the
+    same call again can't make it a third time. Nothing is read on: the answer is made from
+    the best passages of each page.
     """
 
     keyed = True
@@ -102,12 +103,10 @@ class Structured:
     def _offered(self) -> list[str]:
         sources = self.tools.sources
         hidden = set(self.tools.repeating) | (set() if sources.all else {"fetch"})
-        if all(self.tools.shown(source)[1] for source in sources.all if source.readable):
-            hidden.add("read")
         tried = any(source.page or source.url in self.tools.fetched for source in sources.all)
         if not tried and (sources.all or len(sources.searches) < 2) and "search" not in hidden:
             hidden.add(ANSWER)
-        return [name for name in (*self.tools.names, ANSWER) if name not in hidden]
+        return [name for name in (*actions(self.tools), ANSWER) if name not in hidden]
 
     def read(self, turn: Turn) -> Read:
         from ...llm.structured import parse_json
@@ -123,14 +122,10 @@ class Structured:
         return Read((Called(id=f"action_{self._count}", name=action["action"], arguments=arguments),))
 
     def _arguments(self, name: str, text: str) -> dict[str, Any]:
-        """The one input as the tool's arguments: `fetch` takes a source's number too, `read` a handle and a place."""
+        """The one input as the tool's arguments: `fetch` takes a source's number too."""
         if name == "fetch" and (number := re.fullmatch(r"\W*(?:source\W*)?(\d{1,4})\W*", text, re.IGNORECASE)):
             source = self.tools.sources.numbered(int(number[1]))
             return {"url": text if source is None else source.url}
-        if name == "read":
-            found = re.search(r"(?P<handle>p\d+)\D*(?P<offset>[\d,]*)", text)
-            offset = int(found["offset"].replace(",", "") or 0) if found else 0
-            return {"handle": found["handle"] if found else text, "offset": offset}
         return dict.fromkeys(ARGUMENTS[name], text)
 
     def told(self, results: Sequence[Result], words: Sequence[str]) -> tuple[Message, ...]:
@@ -154,4 +149,9 @@ def way(name: str, tools: Toolbox, prompt: str) -> Way:
 
 def listed(tools: Toolbox) -> str:
     """The tools as a prompt lists them, for models that work by actions."""
-    return "\n".join(f"- {name}: {tools.words[name].action}" for name in tools.names)
+    return "\n".join(f"- {name}: {tools.words[name].action}" for name in actions(tools))
+
+
+def actions(tools: Toolbox) -> list[str]:
+    """The tools that are used by actions."""
+    return [name for name in tools.names if tools.words[name].action]

@@ -1,8 +1,8 @@
 """What a model is told of tools and of their results: read from files, checked, filled.
 
 A tool's file (TOML) has its `description` (for tool calls), its `action` (for models that
-work by structured actions), `arguments` (a description of each) and `forms`: what results
-say, with placeholders `{{ name }}`. The file `loop` has forms alone.
+work by structured actions; those don't read on), `arguments` (a description of each) and
+`forms`: what results say, with placeholders `{{ name }}`. The file `loop` has forms alone.
 """
 
 from __future__ import annotations
@@ -74,8 +74,10 @@ def read(name: str, text: str) -> Wording:
     wording = Wording(name, table.pop("description", ""), table.pop("action", ""), arguments, forms)
     if table:
         raise ValueError(f"there is no such key: {', '.join(table)}")
-    if name != "loop" and not (wording.description and wording.action):
-        raise ValueError("description and action are needed")
+    if name != "loop" and not wording.description:
+        raise ValueError("a description is needed")
+    if name not in ALWAYS and not wording.action:
+        raise ValueError("an action is needed")
     _same("[arguments]", arguments, ARGUMENTS[name])
     _same("[forms]", forms, FORMS[name])
     for form, wanted in FORMS[name].items():
