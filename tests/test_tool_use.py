@@ -238,6 +238,10 @@ async def test_structured_actions_at_their_cap(loops: Loops) -> None:
         ("The tower of Ulm is 161 metres tall [1].", ""),
         ('{"source_1": "", "missing": "its height"}', ""),
         ('{"source_1": "It is 161 metres tall [7]!", "missing": ""}', "It is 161 metres tall [1]!"),
+        (
+            '{"source_1": "It is tall. It is 161 metres tall", "missing": ""}',
+            "It is tall [1]. It is 161 metres tall [1].",
+        ),
         ('Well: {"source_1": "It is [high](https://evil.example)", "missing": "how high"}', "It is high [1]."),
     ],
 )

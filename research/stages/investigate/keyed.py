@@ -18,7 +18,7 @@ from .tools import Toolbox
 if TYPE_CHECKING:
     from ...llm.messages import Request
 
-SHARE = 900  # characters of a source that are shown
+SENTENCES = 4  # of a page that are shown, and that may be said of it
 MOST = 6  # sources
 
 
@@ -57,14 +57,15 @@ class Keyed:
         )
 
     def _told(self, source: Source) -> str:
-        from ...relevance import narrow
+        """What a source says, without its title: small models would give that for an answer."""
+        from .locating import Passages
 
         if source.page is None or not source.readable:
             assert source.hit is not None
-            return f"{source.hit.title}\n{source.hit.snippet}"
+            return source.hit.snippet
         page = source.page
         dated = f", {page.date}" if page.date else ""
-        return f"{page.title} ({page.site}{dated})\n{narrow(page.text, self.tools.question, SHARE).text}"
+        return f"{page.site}{dated}: “{' … '.join(Passages(page).nearest(self.tools.question, SENTENCES))}”"
 
     def _schema(self) -> dict[str, Any]:
         names = [*(f"source_{source.number}" for source in self.sources), "missing"]
@@ -85,8 +86,14 @@ class Keyed:
         return " ".join(filter(None, lines)) + (f"\nMISSING: {missing}" if missing else "")
 
     @staticmethod
-    def _cited(sentence: str, number: int) -> str:
-        if not any(char.isalnum() for char in sentence):
-            return ""
-        stop = sentence[-1] if sentence[-1] in ".!?。" else ""
-        return f"{sentence.removesuffix(stop)} [{number}]{stop or '.'}"
+    def _cited(said: str, number: int) -> str:
+        """The sentences that were said of one source, at most so many, each with its number."""
+        from ...sentences import spans
+
+        cited = []
+        for start, end in spans(said)[:SENTENCES]:
+            sentence = said[start:end]
+            if any(char.isalnum() for char in sentence):
+                stop = sentence[-1] if sentence[-1] in ".!?。" else ""
+                cited.append(f"{sentence.removesuffix(stop)} [{number}]{stop or '.'}")
+        return " ".join(cited)

@@ -55,6 +55,12 @@ class Passages:
         start, end = max(scored, key=lambda window: (scored[window], window[0] - window[1], -window[0]))
         return Located(start, end, Grade.EXACT)
 
+    def nearest(self, question: str, count: int) -> list[str]:
+        """The sentences that share most with `question`, in the page's order."""
+        scores = bm25(content_words(question), self._words)
+        order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:count]
+        return [self.page.text[start:end] for start, end in (self._spans[place] for place in sorted(order))]
+
     def _windows(self, place: int) -> list[tuple[int, int]]:
         """The passages around one sentence."""
         found = []
