@@ -10,6 +10,8 @@ from . import Report
 from .figures import QUALITIES, Arm, Figures
 from .wording import NAMES, between, chance, change, count, figure, money, seconds, share, verdict, within
 
+WAITED = 0.05  # seconds of waiting, for rate slots and further tries, from which it is told
+
 
 @dataclass(frozen=True)
 class Table:
@@ -46,6 +48,8 @@ def overview(report: Report) -> Table:
     label = NAMES[found.quality]
     head = ["pipeline", label, "dollars", "seconds p50", "p95", "model calls", "searches", "pages"]
     head += [f"{tier} tokens in / out" for tier in tiers] + ["cache reads"]
+    waits = any(arm.waited >= WAITED for arm in found.arms)
+    head += ["seconds of calls spent waiting"] if waits else []
     rows = []
     for arm in found.arms:
         ended = max(1, len(arm.trials) - len(arm.failed))
@@ -61,6 +65,7 @@ def overview(report: Report) -> Table:
                 told = f"{count(read / ended)} / {count(tokens.output / ended)}"
             row.append(told)
         row.append(share(arm.cached))
+        row += [seconds(arm.waited)] if waits else []
         rows.append(row)
     estimated = " Dollars are estimated: recorded tokens at other prices." if report.price_as else ""
     note = (
