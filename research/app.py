@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import __version__
 from .ceilings import cut_short, makes_answer, plan
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from .web.base import Web
 
 
-@dataclass(frozen=True)
-class Dates:
+class Dates(NamedTuple):
     """What prompts are told is today, and the day whose web is asked for (YYYY-MM-DD, UTC)."""
 
     as_of: str
@@ -58,8 +57,7 @@ def _date(flag: str, text: str) -> str:
         raise UsageError(f"{flag} {text!r} is no date; write it as 2025-03-01") from None
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """A finished run: its folder, its answer, and its journal."""
 
     run: Run

@@ -97,7 +97,7 @@ class Account:
     def _keep(self, dates: Dates) -> None:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._dates.write_text(json.dumps(vars(dates)), encoding="utf-8")
+            self._dates.write_text(json.dumps(dates._asdict()), encoding="utf-8")
         except OSError as error:
             raise StoreError(f"{self.folder} can't be written: {error}; check the disk's space") from error
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .errors import BudgetError, UsageError
@@ -31,9 +30,9 @@ def caps_of(settings: Settings, paid: bool) -> Caps:
     """
     caps = Caps.parse(settings.max_usd or None, settings.max_calls or None, settings.deadline or None)
     if paid and not settings.max_usd:
-        caps = replace(caps, usd=DEFAULT.usd)
+        caps = caps._replace(usd=DEFAULT.usd)
     if paid and not settings.deadline:
-        caps = replace(caps, seconds=DEFAULT.seconds)
+        caps = caps._replace(seconds=DEFAULT.seconds)
     return caps
 
 

@@ -30,7 +30,7 @@ tells whether, in a fan-out, only the item that met it is lost.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class ResearchError(Exception):
@@ -47,8 +47,7 @@ class UsageError(ResearchError):
     exit_code = 2
 
 
-@dataclass(frozen=True)
-class Mistake:
+class Mistake(NamedTuple):
     """One thing wrong in a file: where (file, table, key), what, and how to mend it."""
 
     file: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 NANO = 1_000_000_000
 
@@ -135,8 +135,7 @@ def seconds_as_if_cold(lines: Lines) -> float:
     return max((span.end for span in timetable(used(lines)).values()), default=0.0)
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """Seconds since the run began. `end` is when others have the result: later than begin and work where an item was
     done ahead, and waited to be chosen."""
 

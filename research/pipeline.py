@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .kinds import Kind, Params, Policy, Sampling, element
 from .prompts import Prompt
@@ -13,8 +13,7 @@ from .store import digest
 TIERS = ("cheap", "capable")
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Where an input comes from: a result's name and a path of attributes in it."""
 
     name: str
@@ -29,8 +28,7 @@ class Source:
         return ".".join((self.name, *self.path))
 
 
-@dataclass(frozen=True)
-class Prefetch:
+class Prefetch(NamedTuple):
     """The first `top` values of `source` are worked on while `each` is still awaited."""
 
     source: Source

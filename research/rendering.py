@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import output
 from .output import clean, on_one_line
@@ -69,8 +69,7 @@ def markdown(question: str, answer: Answer, by_name: bool = False) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A source as it is listed: what it is called by, what it is, where, and what it says."""
 
     label: str

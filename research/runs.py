@@ -15,10 +15,9 @@ import json
 import re
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import journal
 from .errors import StoreError, UsageError
@@ -30,8 +29,7 @@ _STAMP = "%Y%m%d-%H%M%S.%f"
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """A run's folder."""
 
     folder: Path

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import UsageError
 from .values import (
@@ -40,8 +40,7 @@ PROJECT = "research.toml"
 FLAG = "flag --"
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """A setting: how it is read, what it is for, and whether ./research.toml may hold it."""
 
     read: Read

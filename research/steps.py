@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from .artifacts import Artifact
 from .errors import BudgetError, NotRecordedError, ResearchError, WebError
@@ -21,20 +21,18 @@ from .pipeline import Stage
 from .store import Store, key_of
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """`recipe` is all that shapes a step's output besides its inputs; `parts` is what its work may call on."""
 
     stage: Stage
     recipe: Mapping[str, str]
     make: Callable[[Mapping[str, Any], Receipt, Calls], Awaitable[Any]]
     recorded_only: bool = False  # what is not in the store is an error, and is not made
-    parts: Mapping[str, Step] = field(default_factory=dict)
+    parts: Mapping[str, Step] = {}
     seconds_left: Callable[[], float | None] = lambda: None  # that the run has for it
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(NamedTuple):
     """What a part gave. `key` names the work, `receipt` tells what it took."""
 
     value: Any

@@ -20,9 +20,8 @@ import sqlite3
 import time
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import diskcache
 
@@ -75,8 +74,7 @@ class InlineDisk(diskcache.Disk):  # type: ignore[misc]
         """Nothing of ours lies in a file, so nothing is removed."""
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(NamedTuple):
     """A value found in the store, with the receipt of what making it took."""
 
     ref: str

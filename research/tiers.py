@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from .errors import UsageError
@@ -30,8 +30,7 @@ LARGEST_LISTING = 1_000_000  # bytes
 _NO_CHAT = ("embed", "bge-", "minilm", "rerank")  # models that answer nothing
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """What a tier means: "provider:model", and why."""
 
     model: str

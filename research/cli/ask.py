@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -99,8 +98,7 @@ def ask(
     run(answered(wish))
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(NamedTuple):
     """What the command line asks for."""
 
     question: str

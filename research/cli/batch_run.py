@@ -154,7 +154,7 @@ class Job:
         rows = LocalRows(
             Selection(wish.questions, wish.choice, results.past, recipe.digest, count), results, ordered=wish.ordered
         )
-        made = {"pipeline": pipeline.name, "recipe": recipe.digest, **vars(dates)}
+        made = {"pipeline": pipeline.name, "recipe": recipe.digest, **dates._asdict()}
         caps = Caps.parse(settings.max_usd or None, settings.max_calls or None, settings.deadline or None)
         budget = Budget(caps, account.budget)
         stack.callback(budget.close)

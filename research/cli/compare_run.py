@@ -153,7 +153,7 @@ class Comparing:
         recipes = {side.name: side.recipe.digest for side in self.sides}
         self.turns = Turns(schedule, self.results, recipes=recipes, notes=self.notes())
         width = wish.parallel or (1 if wish.isolate else AT_ONCE)
-        made = {"pipeline": "", "recipe": "", **vars(self.dates)}
+        made = {"pipeline": "", "recipe": "", **self.dates._asdict()}
         self.batch = Batch(self.turns, self.ask, made, gauge, width, self.caps.seconds, view.tell)
 
     def side(self, pipeline: Pipeline) -> Side:

@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from research.errors import BudgetError, StoreError, UsageError
 
@@ -28,8 +29,7 @@ ANSWERING = 0.25  # of the deadline: held back for the answer, and at most
 LONGEST_ANSWERING = 30.0  # seconds of it
 
 
-@dataclass(frozen=True)
-class Caps:
+class Caps(NamedTuple):
     """The most that may be spent: nano-dollars, calls of models, seconds. None is no cap."""
 
     usd: int | None = None

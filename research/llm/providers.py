@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..errors import UsageError
@@ -23,8 +22,7 @@ BUILTIN = "builtin:extractive"
 THINKS = 2_000  # tokens, for models that think whether asked to or not; so few mean an effort of "low"
 
 
-@dataclass(frozen=True)
-class Provider:
+class Provider(NamedTuple):
     """`cheap` and `capable` are the tiers' models, "" where that depends on what is installed or deployed.
 
     `local`: served by the user's own machine, at no cost; its key may be missing.
@@ -40,7 +38,7 @@ class Provider:
     capable: str = ""
     local: bool = False
     thinks: int = 0
-    limits: Mapping[str, Any] = field(default_factory=dict)  # arguments of endpoint.Limits
+    limits: Mapping[str, Any] = {}  # arguments of endpoint.Limits
 
 
 _CHAT = {"limit": "max_tokens", "reasoning": "effort"}  # Chat Completions as most services speak it
@@ -115,11 +113,11 @@ def provider(name: str, settings: Settings, environment: Mapping[str, str]) -> P
     if "RESOURCE" in base:
         raise UsageError(f"{name} has no address of its own: set {row.url_variable}, like {row.base_url}")
     if name == "openai" and _host(base) != _host(row.base_url):
-        row = replace(row, wire="openai-chat")  # what stands behind another address mostly speaks no other wire
+        row = row._replace(wire="openai-chat")  # what stands behind another address mostly speaks no other wire
     keys = (table["key_env"],) if "key_env" in table else row.key_variables
     changed = _part(table, "wire", "cheap", "capable", "local")
     limits = _part(table, "requests_per_minute", "tokens_per_minute", "at_once")
-    return replace(row, base_url=base, key_variables=keys, limits=limits, **changed)
+    return row._replace(base_url=base, key_variables=keys, limits=limits, **changed)
 
 
 def _part(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:

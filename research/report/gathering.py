@@ -249,7 +249,7 @@ def taken(lines: Iterable[Mapping[str, Any]]) -> Took:
                 stage=work["stage"],
                 work=work.get("work", ""),
                 tier=next((call.get("tier", "") for call in calls if call["what"] == "model"), ""),
-                **vars(spans[key]),
+                **spans[key]._asdict(),
                 usd=None if None in prices else sum(prices),
                 calls=tuple(calls),
                 tokens=sum(call.get(name, 0) for call in calls for name in ("input", "cache_read", "output")),

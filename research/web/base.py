@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from ..records import Hit, Page
 
@@ -52,8 +51,7 @@ class Hits(list[Hit]):
         self.skipped = tuple(skipped)
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """Wishes that an engine follows where it can: "us", "en", and how old results may be."""
 
     region: str = ""  # ISO 3166-1, two letters
