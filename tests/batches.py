@@ -120,7 +120,7 @@ class Lab:
             def ask(row: Row, listen: Callable[[dict[str, Any]], None]) -> Any:
                 return app.ask(row.question, pipeline, self.web, DATES, budget=budget, listeners=(listen,))
 
-            made = {"pipeline": pipeline.name, "recipe": recipe.digest, **vars(DATES)}
+            made = {"pipeline": pipeline.name, "recipe": recipe.digest, **DATES._asdict()}
             self.batch = Batch(self.rows, ask, made, gauge, most, caps.seconds)
             await self.batch.run()
             self.rows.flush()

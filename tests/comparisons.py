@@ -64,7 +64,7 @@ class Comparison:
                 self.asked.append((row.of, row.side, row.sample))
                 return await sides[row.side].ask(row.question, row.sample, (listen,))
 
-            return await Batch(turns, ask, {"pipeline": "", "recipe": "", **vars(DATES)}, most=1).run()
+            return await Batch(turns, ask, {"pipeline": "", "recipe": "", **DATES._asdict()}, most=1).run()
         finally:
             asked = [request.purpose for model in models.values() for request in model.requests]
             self.calls = Counter(asked) + web.calls
