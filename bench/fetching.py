@@ -212,7 +212,8 @@ def main() -> None:
         print(f"the same on cores of its own    {alone:5.2f}  (load now {os.getloadavg()[0]:.1f} on {os.cpu_count()})")
         for name, sizes in SIZES.items():
             long = [f"http://{HOSTS[number % len(HOSTS)]}:{port}/size/{size}" for number, size in enumerate(sizes * 4)]
-            print(f"longest step, pages {name:<11} {asyncio.run(blocked(long)) * 1000:5.1f} ms  (reach ≤ 10)")
+            reach = "(reach ≤ 10)" if name == "up to 1 MB" else "(in chunks)"
+            print(f"longest step, pages {name:<11} {asyncio.run(blocked(long)) * 1000:5.1f} ms  {reach}")
     print(f"resident memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB, parsers not counted")
 
 

@@ -27,6 +27,7 @@ _CHUNK = 1 << 18
 
 def main() -> None:
     """Serve until the other end closes. Arguments: the package's folder, memory in bytes."""
+    os.nice(5)  # the event loop, which feeds all parsers, goes first
     memory = int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -213,8 +213,10 @@ class _Parser:
         """Raises: OSError or EOFError where the parser is gone."""
         loop = asyncio.get_running_loop()
         head = json.dumps(header).encode()
-        await loop.sock_sendall(self._socket, LENGTHS.pack(len(head), len(body)) + head)
-        await loop.sock_sendall(self._socket, body)
+        first = b"".join((LENGTHS.pack(len(head), len(body)), head, body[:_CHUNK]))  # at once: it wakes the parser
+        await loop.sock_sendall(self._socket, first)
+        if len(body) > _CHUNK:
+            await loop.sock_sendall(self._socket, memoryview(body)[_CHUNK:])
         return await self._reply()
 
     async def crash(self, allowance: float) -> _CrashError:
@@ -234,20 +236,18 @@ class _Parser:
             await asyncio.sleep(0.002)
 
     async def _reply(self) -> bytes:
-        (size,) = LENGTH.unpack(await self._receive(LENGTH.size))
-        if size > _LONGEST_REPLY:
-            raise EOFError(f"an answer of {size:,} bytes")
-        return await self._receive(size)
-
-    async def _receive(self, size: int) -> bytes:
         loop = asyncio.get_running_loop()
-        received = bytearray()
+        received, size = bytearray(), LENGTH.size
         while len(received) < size:
-            chunk = await loop.sock_recv(self._socket, min(size - len(received), _CHUNK))
+            chunk = await loop.sock_recv(self._socket, _CHUNK)
             if not chunk:
                 raise EOFError("the parser's socket has ended")
             received += chunk
-        return bytes(received)
+            if size == LENGTH.size <= len(received):
+                size += LENGTH.unpack_from(received)[0]
+                if size > _LONGEST_REPLY:
+                    raise EOFError(f"an answer of {size:,} bytes")
+        return bytes(received[LENGTH.size :])
 
 
 def _put_an_end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
