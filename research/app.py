@@ -31,6 +31,7 @@ from .web.base import is_live
 
 if TYPE_CHECKING:
     from .llm.messages import Model, Usage
+    from .stages.job import Hear
     from .web.base import Web
 
 
@@ -104,16 +105,18 @@ class App:
         sample: int = 0,
         budget: Budget | None = None,
         listeners: tuple[Listener, ...] = (),
+        hear: Hear | None = None,
     ) -> Asked:
         """Run one question through one pipeline.
 
         `fresh` names stages to be made anew. With `frozen` the web is not asked: what is
         not recorded is missing. `budget` may be shared by several runs; its deadline is each
-        one's own. Raises: ResearchError; the journal tells how far it came.
+        one's own. `hear` is told the answer as it is written. Raises: ResearchError; the journal tells how far it came.
         """
         purse = self.purse(pipeline, budget)
         recorded_only = frozen or (is_live(web.source) and dates.web_date < self.today)
-        steps = {name: self.step(stage, web, sample, recorded_only, purse) for name, stage in pipeline.stages.items()}
+        told = (web, sample, recorded_only, purse, hear)
+        steps = {name: self.step(stage, *told) for name, stage in pipeline.stages.items()}
         manifest = self.manifest(question, pipeline, web, dates, steps, sample)
         run = self.runs.start(manifest)
         journal = Journal(run.folder / "journal.jsonl", listeners)
@@ -150,7 +153,10 @@ class App:
         budget = budget or Budget(Caps())
         return Purse(budget, functools.partial(plan, pipeline, self.models, self.price, budget.caps))
 
-    def step(self, stage: Stage, web: Web, sample: int, recorded_only: bool, purse: Purse | None = None) -> Step:
+    def step(
+        self, stage: Stage, web: Web, sample: int, recorded_only: bool, purse: Purse | None = None,
+        hear: Hear | None = None,
+    ) -> Step:  # fmt: skip
         """A stage bound to its model or its web, with all that its keys must tell."""
         kind = stage.kind
         recipe = {"kind": f"{kind.name} {kind.version}"}
@@ -193,6 +199,7 @@ class App:
                 called=calls if parts else None,
                 purse=purse,
                 answering=makes_answer(stage),
+                hear=hear if makes_answer(stage) else None,
             )
             return await kind.run(job, **inputs)
 

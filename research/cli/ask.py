@@ -159,7 +159,7 @@ async def answered(wish: Wish) -> int:
                     progress.begins(app, pipeline, web, dates)
                     result = await app.ask(
                         question, pipeline, web, dates, fresh=fresh, frozen=wish.frozen, budget=budget,
-                        listeners=(progress.listen,),
+                        listeners=(progress.listen,), hear=progress.hear if progress.terminal else None,
                     )  # fmt: skip
     finally:
         await tiers.aclose()

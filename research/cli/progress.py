@@ -13,7 +13,11 @@ from ..web.base import is_live
 if TYPE_CHECKING:
     from ..app import App, Asked, Dates
     from ..pipeline import Pipeline
+    from ..records import Answer
     from ..web.base import Web
+
+
+WIDEST = 100  # columns of text
 
 
 @dataclass
@@ -46,6 +50,7 @@ class Progress:
     terminal: bool
     rows: dict[str, Row] = field(default_factory=dict)
     live: Any = None
+    written: str = ""  # of the answer, as far as it is checked
     _began: float = field(default_factory=time.monotonic)
 
     @classmethod
@@ -101,6 +106,12 @@ class Progress:
         if not self.terminal:
             self._tell(line)
 
+    def hear(self, answer: Answer | None) -> None:
+        """The answer as far as it is written and checked; None where it begins anew."""
+        from ..rendering import told
+
+        self.written = "" if answer is None else clean(told(answer, {}))
+
     def _tell(self, line: Mapping[str, Any]) -> None:
         """A plain line for what a log's reader wants to know."""
         if line["event"] == "dropped":
@@ -115,9 +126,21 @@ class Progress:
         from rich.live import Live
 
         self.live = Live(
-            get_renderable=self._table, console=Console(file=self.stream), transient=True, refresh_per_second=8
+            get_renderable=self._shown, console=Console(file=self.stream), transient=True, refresh_per_second=8
         )
         self.live.start()
+
+    def _shown(self) -> Any:
+        """The stages, and under them what there is of the answer: its end, where it is higher than the screen."""
+        from rich.console import Group
+        from rich.text import Text
+
+        if not self.written:
+            return self._table()
+        console = self.live.console
+        lines = Text(self.written).wrap(console, min(console.width, WIDEST))
+        room = max(0, console.height - len(self.rows) - 2)
+        return Group(self._table(), "", *lines[max(0, len(lines) - room) :])
 
     def _table(self) -> Any:
         from rich.table import Table

@@ -8,10 +8,10 @@ holds `[n]` only, n being a source's number in order of first use.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..records import Citation, Fact, Sentence
+from ..records import Citation, Fact, Mark, Sentence
 from ..sentences import spans
 from .checks import judge
 from .links import ParsedText, delinked
@@ -198,10 +198,10 @@ class Cited:
     notes: tuple[str, ...]
 
 
-def cite(text: str, facts: Sequence[Fact]) -> Cited:
+def cite(text: str, facts: Sequence[Fact], judge: Callable[[str, Sequence[Fact]], tuple[Mark, str]] = judge) -> Cited:
     """A model's `text` over numbered `facts` (ids count from 1), with citations and each sentence's status.
 
-    A citation spans the sentence that its marker stands in; facts of one page share a number.
+    `judge` gives that. A citation spans the sentence that its marker stands in; facts of one page share a number.
     """
     marked = apply(text, {number: fact.url for number, fact in enumerate(facts, start=1)})
     citations: list[Citation] = []

@@ -15,9 +15,12 @@ from ..prompts import Prompt
 if TYPE_CHECKING:
     from ..limits.budget import Purse
     from ..llm.messages import Account, Completion, Model, Request, Usage
+    from ..records import Answer
     from ..steps import Calls
     from ..web.base import Web
 
+Hear = Callable[["Answer | None"], None]  # gets an answer as far as it is written and checked; None takes it back
+OnText = Callable[["str | None"], None]  # as `llm.messages.Model.complete` has it
 T = TypeVar("T", bound=BaseModel)
 P = TypeVar("P", bound=Params)
 
@@ -46,6 +49,7 @@ class Job:
     called: Calls | None = None
     purse: Purse | None = None  # what the run may spend, if that is capped
     answering: bool = False  # it makes the run's answer, for which a share is kept
+    hear: Hear | None = None  # somebody watches the answer being written
 
     def params(self, kind: type[P]) -> P:
         assert isinstance(self.settings, kind)
@@ -100,25 +104,27 @@ class Job:
             given=given,
         )
 
-    async def ask(self, request: Request, reply: type[T]) -> T:
+    async def ask(self, request: Request, reply: type[T], on_text: OnText | None = None) -> T:
         """A reply that fits `reply`, after at most one repair turn.
 
         Raises: ProviderError or one of its kinds.
         """
         from ..llm.structured import ask
 
-        return await ask(_Metered(self), request, reply)
+        return await ask(_Metered(self, on_text), request, reply)
 
-    async def complete(self, request: Request) -> Completion:
-        """One completion, every try of it on the receipt.
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Completion:
+        """One completion, every try of it on the receipt. `on_text` gets None first, then its pieces.
 
         Raises: ProviderError or one of its kinds; BudgetError.
         """
         from .account import JobAccount
 
         account = JobAccount(self)
+        if on_text is not None:
+            on_text(None)
         try:
-            return await self.model.complete(request, account)
+            return await self.model.complete(request, account, on_text)
         finally:
             account.close()
 
@@ -128,12 +134,13 @@ class _Metered:
     """The job's model, with every completion on its receipt."""
 
     job: Job
+    on_text: OnText | None = None
 
     @property
     def name(self) -> str:
         return self.job.model.name
 
     async def complete(
-        self, request: Request, account: Account | None = None, on_text: Callable[[str | None], None] | None = None
+        self, request: Request, account: Account | None = None, on_text: OnText | None = None
     ) -> Completion:
-        return await self.job.complete(request)
+        return await self.job.complete(request, self.on_text)

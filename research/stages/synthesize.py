@@ -9,6 +9,7 @@ of one text are told by.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ..evidence.drafts import Draft
     from ..evidence.markers import Cited
     from ..llm.messages import Completion, Request
+    from .unfolding import Unfolding
 
 BUILTIN = "builtin:"
 HONEST = (
@@ -82,7 +84,8 @@ async def written(job: Job, request: Request, facts: list[Fact]) -> tuple[Draft,
     from ..llm.messages import Message
 
     import_checks()
-    completion = await told(job, request)
+    heard = read_aloud(job, facts)
+    completion = await told(job, request, heard)
     from ..evidence.drafts import read
     from ..evidence.markers import cite
 
@@ -91,7 +94,7 @@ async def written(job: Job, request: Request, facts: list[Fact]) -> tuple[Draft,
     if not draft.refused and (cited.removed_markers or not cited.citations):
         turns = (Message("assistant", completion.text), Message("user", repair(len(facts))))
         try:
-            again = await told(job, replace(request, messages=(*request.messages, *turns)))
+            again = await told(job, replace(request, messages=(*request.messages, *turns)), heard)
         except BudgetError:  # an answer that could be better is worth more than none
             job.receipt.passing = True
             return draft, cited
@@ -113,27 +116,53 @@ async def keyed(job: Job, request: Request, facts: list[Fact]) -> tuple[Draft, C
     sources = by_source(facts)
     fields: dict[str, Any] = {f"source_{number}": (str, ...) for number in range(1, len(sources) + 1)}
     reply: type[BaseModel] = create_model("Keyed", **fields, missing=(str, ...))
-    said: dict[str, str] = (await job.ask(request, reply)).model_dump()
+    said: dict[str, str] = (await job.ask(request, reply, read_aloud(job, facts))).model_dump()
+    text, withheld = joined(job, said, facts)
+    cause, missing = caused(without_prompt(said["missing"], instructions(job))[0])
+    return Draft(text, missing=lacking(missing), cause=cause, withheld=withheld), cite(text, facts)
+
+
+def joined(job: Job, said: Mapping[str, str], facts: list[Fact]) -> tuple[str, int]:
+    """The sentences that are there, each with the markers of its source, and how many repeated the prompt."""
+    from ..evidence.leaks import without_prompt
+    from ..evidence.markers import cite
+
     lines, withheld = [], 0
-    for number, positions in enumerate(sources.values(), start=1):
+    for number, positions in enumerate(by_source(facts).values(), start=1):
         own = [facts[position - 1].quote for position in positions]
-        sentence, removed = without_prompt(said[f"source_{number}"], instructions(job), own)
+        sentence, removed = without_prompt(said.get(f"source_{number}", ""), instructions(job), own)
         withheld += removed
         if sentence := cite(sentence, []).text.strip():
             marker = f" [{', '.join(str(position) for position in positions)}]"
             stop = sentence[-1] if sentence[-1] in ".!?。" else ""
             lines.append(f"{sentence.removesuffix(stop)}{marker}{stop or '.'}")
-    cause, missing = caused(without_prompt(said["missing"], instructions(job))[0])
-    text = " ".join(lines)
-    return Draft(text, missing=lacking(missing), cause=cause, withheld=withheld), cite(text, facts)
+    return " ".join(lines), withheld
 
 
-async def told(job: Job, request: Request) -> Completion:
+def read_aloud(job: Job, facts: list[Fact]) -> Unfolding | None:
+    """Who tells the answer while it is written, if somebody listens; a refusal to answer is told at the end."""
+    if job.hear is None:
+        return None
+    from ..llm.partial import strings
+    from .unfolding import Unfolding, whole_sentences, whole_strings
+
+    def drafted(came: str) -> str:
+        from ..evidence.drafts import read  # imported meanwhile
+
+        draft = read(came, instructions(job), facts)
+        return "" if draft.refused else draft.text
+
+    if job.params(SynthesizeParams).form == "keyed":
+        return Unfolding(job.hear, facts, whole_strings, lambda came: joined(job, strings(came), facts)[0])
+    return Unfolding(job.hear, facts, whole_sentences, drafted)
+
+
+async def told(job: Job, request: Request, on_text: Unfolding | None = None) -> Completion:
     """A completion that is whole and meant as an answer.
 
     Raises: ProviderError or one of its kinds.
     """
-    completion = await job.complete(request)
+    completion = await job.complete(request, on_text)
     if completion.finish == "length":
         remedy = "raise max_tokens in the pipeline file"
         raise TruncatedError(f"synthesize: the answer did not fit into {request.max_tokens:,} tokens; {remedy}")
