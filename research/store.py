@@ -29,6 +29,7 @@ from .errors import StoreError
 
 PAGE = "page"  # the tag of what can be had again for nothing
 LIMIT = 2 << 30  # bytes
+_NOTED = 1_000  # values whose use is noted at once
 _POLL = 0.02  # seconds between looks at a claim that another process holds
 
 
@@ -118,8 +119,16 @@ class Store:
         if digest(data) != ref:
             self.report(f"the value {ref[:12]} is damaged and counts as missing")
             return None
-        self._used.add(ref)
+        self._note(ref)
         return data
+
+    def _note(self, ref: str) -> None:
+        """That a value was used: now and then for many, since each note is a write."""
+        self._used.add(ref)
+        if self.folder is not None and len(self._used) >= _NOTED:
+            with contextlib.suppress(sqlite3.Error):  # who can't write it down reads all the same
+                _touch(self.folder, self._used)
+            self._used.clear()
 
     def put(self, key: str, data: bytes, receipt: dict[str, Any], tag: str | None = None) -> str:
         """Keep what was made for `key`; gives its ref.
@@ -267,7 +276,7 @@ def _connect(folder: Path) -> sqlite3.Connection:
 
 
 def _touch(folder: Path, refs: set[str]) -> None:
-    """One statement at closing: diskcache itself would write at each read."""
+    """One statement for many: diskcache itself would write at each read."""
     with contextlib.closing(_connect(folder)) as connection, connection:
         rows = [(time.time(), f"value:{ref}") for ref in refs]
         connection.executemany("UPDATE Cache SET access_time = ? WHERE key = ? AND tag IS NOT NULL", rows)

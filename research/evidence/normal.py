@@ -103,7 +103,7 @@ def _piece(chunk: str) -> str:
     return " " if chunk.isspace() else canonical(chunk)
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=4_000)
 def canonical(char: str) -> str:
     """One character in comparable form; empty for what can't be seen."""
     if char in _DOUBLE_QUOTES:
@@ -157,7 +157,7 @@ def _folded(token: str) -> str:
     return _short(token) if len(token) <= 40 else _join(token)
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=8_000)
 def _short(token: str) -> str:
     return _join(token)
 
