@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import __version__
-from .ceilings import cut_short, makes_answer, plan
+from .ceilings import cut_short, makes_answer, plan, searches
 from .errors import ResearchError, StoreError, UsageError
 from .executor import Executor, Made
 from .flights import Flights
@@ -27,7 +27,7 @@ from .stages import KINDS
 from .stages.job import Job
 from .steps import Calls, Step
 from .store import Store, digest, key_of
-from .web.base import is_live
+from .web.base import engines, is_live
 
 if TYPE_CHECKING:
     from .llm.messages import Model, Usage
@@ -113,7 +113,7 @@ class App:
         not recorded is missing. `budget` may be shared by several runs; its deadline is each
         one's own. `hear` is told the answer as it is written. Raises: ResearchError; the journal tells how far it came.
         """
-        purse = self.purse(pipeline, budget)
+        purse = self.purse(pipeline, web, budget)
         recorded_only = frozen or (is_live(web.source) and dates.web_date < self.today)
         told = (web, sample, recorded_only, purse, hear)
         steps = {name: self.step(stage, *told) for name, stage in pipeline.stages.items()}
@@ -149,9 +149,11 @@ class App:
         except OSError as error:
             self.notice(f"the answer can't be kept in {run.folder}: {error}")
 
-    def purse(self, pipeline: Pipeline, budget: Budget | None) -> Purse:
+    def purse(self, pipeline: Pipeline, web: Web, budget: Budget | None) -> Purse:
         budget = budget or Budget(Caps())
-        return Purse(budget, functools.partial(plan, pipeline, self.models, self.price, budget.caps))
+        names = [name.partition("@")[0] for name in engines(web)] if searches(pipeline) else []
+        fees = {name: self.fee(name) for name in names}
+        return Purse(budget, functools.partial(plan, pipeline, self.models, self.price, fees, budget.caps))
 
     def step(
         self, stage: Stage, web: Web, sample: int, recorded_only: bool, purse: Purse | None = None,

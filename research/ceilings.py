@@ -44,14 +44,22 @@ def budget_of(settings: Settings, models: Iterable[Model], free: Callable[[str],
     return Budget(caps_of(settings, paid=not all(free(model.name) for model in models)))
 
 
-def plan(pipeline: Pipeline, models: Mapping[str, Model], price: Price, caps: Caps) -> tuple[int, int]:
+def plan(
+    pipeline: Pipeline, models: Mapping[str, Model], price: Price, fees: Mapping[str, int | None], caps: Caps
+) -> tuple[int, int]:
     """The share (nano-dollars, calls) that is kept for the answer, asked for before anything is sent.
 
-    Raises: UsageError if dollars are capped and a price is not known.
+    `fees` are those of the engines that may be asked. Raises: UsageError if dollars are capped
+    and a price is not known.
     """
     from .llm.messages import Usage
 
     if caps.usd is not None:
+        if unpriced := [name for name, fee in fees.items() if fee is None]:
+            raise UsageError(
+                f"what a search of {', '.join(unpriced)} costs is unknown, so a cap in dollars can't be kept. Set it "
+                f"in the user's config, [engines.{unpriced[0]}] with usd_per_search, or spend without: --max-usd none"
+            )
         bound = dict.fromkeys(models[tier].name for stage in pipeline.stages.values() for tier in stage.models)
         unknown = [name for name in bound if price(name, Usage(input=PROBE, output=PROBE)) is None]
         if unknown:
@@ -67,6 +75,11 @@ def plan(pipeline: Pipeline, models: Mapping[str, Model], price: Price, caps: Ca
             usd += price(models[stage.model].name, Usage(input=told, output=said)) or 0
             calls += 1
     return usd, calls
+
+
+def searches(pipeline: Pipeline) -> bool:
+    stages = pipeline.stages.values()
+    return any(one.kind.web == "search" for stage in stages for one in (stage, *stage.parts.values()))
 
 
 def makes_answer(stage: Stage) -> bool:

@@ -162,11 +162,12 @@ class MalformedError(ProviderError):
 
 
 class WebError(ResearchError):
-    """A search engine or a page could not be had."""
+    """A search engine or a page could not be had. `asked` names engines once for each reply that may cost a fee."""
 
     exit_code = 6
     passing = True
     of_item = True
+    asked: Sequence[str] = ()
 
 
 class NotRecordedError(WebError):

@@ -106,7 +106,7 @@ def _row(name: str, stage: Stage, prompt: Prompt | None, asked: Asked, terms: Te
 
 
 def _web_row(name: str, stage: Stage, runs: Range, terms: Terms) -> Row:
-    """A search asks the first engine, at worst all of them."""
+    """A search asks the first engine, at worst all of them, each twice."""
     if stage.kind.web != "search":
         return Row(name, "pages", runs, NONE, NONE, 0, 0)
     fees = [*terms.engines.values()]
@@ -118,7 +118,7 @@ def _web_row(name: str, stage: Stage, runs: Range, terms: Terms) -> Row:
         NONE,
         NONE,
         None if first is None else runs.expected * first,
-        None if all_of_them is None else times(runs.most, all_of_them),
+        None if all_of_them is None else times(runs.most, TRIES * all_of_them),
     )
 
 

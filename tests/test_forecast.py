@@ -174,7 +174,10 @@ def test_an_unknown_price_is_none_and_makes_totals_lower_bounds() -> None:
 def test_search_fees() -> None:
     told = terms(engines={"brave": 5_000_000, "tavily": 8_000_000})
     row = rows(load_pipeline("fixed"), told)["search"]
-    assert (row.usd, row.worst_usd) == (2 * 5_000_000, 6 * 13_000_000)  # the chain asks the next where one fails
+    assert (row.usd, row.worst_usd) == (
+        2 * 5_000_000,
+        6 * 2 * 13_000_000,
+    )  # the chain asks the next where one fails, each twice
     assert rows(load_pipeline("fixed"), terms(engines={"brave": None}))["search"].worst_usd is None
 
 

@@ -67,11 +67,12 @@ class Hold:
 
     budget: Budget
     row: int | None
+    calls: int = 1
 
     def settle(self, usd: int) -> None:
         """The call was made, and cost so many nano-dollars."""
         if self.row is not None:
-            self.budget.end(self.row, usd, 1)
+            self.budget.end(self.row, usd, self.calls)
             self.row = None
 
     def release(self) -> None:
@@ -89,22 +90,24 @@ class Budget:
         self.file = file
         self._connection: sqlite3.Connection | None = None
 
-    def reserve(self, usd: int, share: tuple[int, int] = (0, 0), instead: int | None = None) -> tuple[Hold, int | None]:
+    def reserve(
+        self, usd: int, share: tuple[int, int] = (0, 0), instead: int | None = None, calls: int = 1
+    ) -> tuple[Hold, int | None]:
         """Reserve one call of at most `usd` nano-dollars, and with it a `share` (dollars, calls) for later.
 
-        `instead` is a share to be given up for it. Gives the hold, and the row of the share.
+        `calls` is 0 for what asks no model, `instead` a share to be given up. Gives the hold, and the share's row.
         Raises: BudgetError, with everything as it was, if a cap would be passed.
         """
         with self._transaction() as connection:
             if instead is not None:
                 connection.execute("DELETE FROM held WHERE row = ?", (instead,))
-            spent, calls = _totals(connection)
-            self._check(spent, calls, usd, share)
-            row = _hold(connection, usd, 1, sent=True)
+            self._check(_totals(connection), usd, calls, share)
+            row = _hold(connection, usd, calls, sent=True)
             kept = _hold(connection, *share, sent=False) if any(share) else None
-        return Hold(self, row), kept
+        return Hold(self, row, calls), kept
 
-    def _check(self, spent: int, calls: int, usd: int, share: tuple[int, int]) -> None:
+    def _check(self, total: tuple[int, int], usd: int, calls: int, share: tuple[int, int]) -> None:
+        spent, used = total
         caps = self.caps
         if caps.usd is not None and spent + usd + share[0] > caps.usd:
             kept = f", and {_dollars(share[0])} kept for the answer" if share[0] else ""
@@ -112,10 +115,10 @@ class Budget:
                 f"budget reached: a call of at most {_dollars(usd)}{kept} would pass --max-usd "
                 f"{caps.usd / NANO:g}, of which {_dollars(spent)} is spent or reserved. {MORE} --max-usd"
             )
-        if caps.calls is not None and calls + 1 + share[1] > caps.calls:
+        if calls and caps.calls is not None and used + calls + share[1] > caps.calls:
             kept = ", and one is kept for the answer" if share[1] else ""
             raise BudgetError(
-                f"budget reached: {calls} of --max-calls {caps.calls} are used or reserved{kept}. {MORE} --max-calls"
+                f"budget reached: {used} of --max-calls {caps.calls} are used or reserved{kept}. {MORE} --max-calls"
             )
 
     def end(self, row: int, usd: int, calls: int) -> None:
@@ -125,14 +128,14 @@ class Budget:
             if usd or calls:
                 connection.execute("UPDATE settled SET usd = usd + ?, calls = calls + ?", (usd, calls))
 
-    def may_free(self, usd: int, share: tuple[int, int]) -> bool:
-        """Whether a call of `usd` would fit if those on their way came to cost nothing."""
+    def may_free(self, usd: int, share: tuple[int, int], more: int = 1) -> bool:
+        """Whether `usd`, and `more` calls, would fit if those on their way came to cost nothing."""
         with self._transaction() as connection:
             spent, calls = connection.execute("SELECT usd, calls FROM settled").fetchone()
             sent = connection.execute("SELECT COUNT(*) FROM held WHERE sent").fetchone()[0]
         caps = self.caps
         fits = caps.usd is None or spent + usd + share[0] <= caps.usd
-        return bool(sent) and fits and (caps.calls is None or calls + 1 + share[1] <= caps.calls)
+        return bool(sent) and fits and (not more or caps.calls is None or calls + more + share[1] <= caps.calls)
 
     def spent(self) -> tuple[int, int]:
         """Settled: nano-dollars and calls."""
@@ -236,8 +239,10 @@ class Purse:
     def __post_init__(self) -> None:
         self._began = self.clock()
 
-    async def reserve(self, worst: Callable[[], int], *, answering: bool = False) -> Hold:
+    async def reserve(self, worst: Callable[[], int], *, answering: bool = False, calls: int = 1) -> Hold:
         """Reserve a call of at most `worst()` nano-dollars; only the answer's may use the share.
+
+        A search asks no model: its `calls` are 0.
 
         While calls are on their way that may turn out cheaper than was reserved, it waits for them.
         Raises: BudgetError if a cap would be passed; what `plan` raises.
@@ -247,18 +252,18 @@ class Purse:
         usd = worst()
         while True:
             try:
-                return self._reserved(usd, self._share, answering)
+                return self._reserved(usd, self._share, answering, calls)
             except BudgetError:
-                if not self.budget.may_free(usd, (0, 0) if answering else self._share):
+                if not self.budget.may_free(usd, (0, 0) if answering else self._share, calls):
                     raise
             await asyncio.sleep(POLL)
 
-    def _reserved(self, usd: int, share: tuple[int, int], answering: bool) -> Hold:
+    def _reserved(self, usd: int, share: tuple[int, int], answering: bool, calls: int) -> Hold:
         if answering:
-            hold, _ = self.budget.reserve(usd, instead=self._kept)
+            hold, _ = self.budget.reserve(usd, instead=self._kept, calls=calls)
             self._kept = None
             return hold
-        hold, kept = self.budget.reserve(usd, (0, 0) if self._kept is not None else share)
+        hold, kept = self.budget.reserve(usd, (0, 0) if self._kept is not None else share, calls=calls)
         self._kept = self._kept if kept is None else kept
         return hold
 

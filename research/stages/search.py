@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import Field
 
+from ..errors import WebError
 from ..kinds import Kind, Params
-from ..ledger import Call
 from ..records import Hit
 from .job import Job
 
@@ -20,10 +21,20 @@ class SearchParams(Params):
 
 async def search(job: Job, query: str, web_date: str = "") -> list[Hit]:
     from ..web.base import Hits
+    from .fees import Fees
 
-    hits = await job.web.search(query, job.params(SearchParams).top)
+    fees = Fees(job)
+    await fees.reserve()
+    try:
+        hits = await job.web.search(query, job.params(SearchParams).top)
+    except WebError as error:
+        fees.failed(error.asked, type(error).__name__)
+        raise
+    except asyncio.CancelledError:
+        fees.cancelled()
+        raise
     engine = (hits.engine if isinstance(hits, Hits) else "") or job.web.name
-    job.receipt.calls.append(Call("search", engine, usd=job.fee(engine.partition("@")[0])))
+    fees.answered(engine, hits.asked if isinstance(hits, Hits) else ())
     for skipped in hits.skipped if isinstance(hits, Hits) else ():
         job.note(f"skipped {skipped}")
     return hits

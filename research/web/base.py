@@ -43,12 +43,18 @@ class Web(Protocol):
 
 
 class Hits(list[Hit]):
-    """Hits with the name of the engine that gave them, and what each one said that was asked in vain before."""
+    """Hits with the name of the engine that gave them, and what each one said that was asked in vain before.
 
-    def __init__(self, hits: Iterable[Hit] = (), engine: str = "", skipped: Iterable[str] = ()) -> None:
+    `asked` names engines, this one and others, once for each reply that may cost a fee.
+    """
+
+    def __init__(
+        self, hits: Iterable[Hit] = (), engine: str = "", skipped: Iterable[str] = (), asked: Iterable[str] = ()
+    ) -> None:
         super().__init__(hits)
         self.engine = engine
         self.skipped = tuple(skipped)
+        self.asked = tuple(asked)
 
 
 class Options(NamedTuple):
@@ -60,6 +66,11 @@ class Options(NamedTuple):
 
     def __str__(self) -> str:
         return " ".join(wish for wish in (self.region, self.language, self.recency) if wish)
+
+
+def engines(web: Web) -> list[str]:
+    """The engines that a search may ask, in their order; none where recorded pages answer."""
+    return web.name.partition(" (")[0].split(",") if is_live(web.source) else []
 
 
 def is_live(source: str) -> bool:

@@ -7,9 +7,18 @@ import random
 from typing import TYPE_CHECKING
 
 from ...errors import WebError
-from ...records import Hit
-from ...transport import Caps, Client, Incomplete, Reply, TooLarge, TransportError, Unreachable
-from ..base import Options
+from ...transport import (
+    BadAddress,
+    Caps,
+    Client,
+    Incomplete,
+    Reply,
+    TooLarge,
+    TransportError,
+    Unreachable,
+    Untrusted,
+)
+from ..base import Hits, Options
 from .base import LARGEST_REPLY, Engine, State
 
 if TYPE_CHECKING:
@@ -17,6 +26,7 @@ if TYPE_CHECKING:
 
 DEADLINE = 10.0  # seconds for one request
 _PAUSE = 0.5  # seconds before the second try, more or less
+_FREE = (Unreachable, Untrusted, BadAddress)  # failures before anything was sent that could cost a fee
 _CAPS = Caps(wire=LARGEST_REPLY, decoded=LARGEST_REPLY)
 
 
@@ -40,23 +50,28 @@ class EngineSearch:
         self._options = options or Options()
         self.name = name or engine.name
 
-    async def search(self, query: str, top: int) -> list[Hit]:
+    async def search(self, query: str, top: int) -> Hits:
         """At most `top` hits.
 
         Raises: EngineError where there was no true answer.
         """
         if self._engine.disabled:
             raise EngineError(self.name, State.DISABLED, self._engine.disabled)
-        reply = await self._asked(query, top)
-        found = self._engine.parse(reply.status, reply.body)
-        if found.state not in (State.RESULTS, State.EMPTY):
-            raise EngineError(self.name, found.state, found.detail, _seconds(reply.headers))
-        return list(found.hits[:top])
+        asked: list[str] = []
+        try:
+            reply = await self._asked(query, top, asked)
+            found = self._engine.parse(reply.status, reply.body)
+            if found.state not in (State.RESULTS, State.EMPTY):
+                raise EngineError(self.name, found.state, found.detail, _seconds(reply.headers))
+        except EngineError as error:
+            error.asked = asked
+            raise
+        return Hits(found.hits[:top], self.name, asked=asked)
 
-    async def _asked(self, query: str, top: int) -> Reply:
+    async def _asked(self, query: str, top: int, asked: list[str]) -> Reply:
         """The reply; a connection that fails, or a server error, is tried once more."""
         try:
-            reply = await self._once(query, top)
+            reply = await self._once(query, top, asked)
         except (Unreachable, Incomplete):
             reply = None
         except TransportError as error:
@@ -65,21 +80,30 @@ class EngineSearch:
             return reply
         await asyncio.sleep(_PAUSE * random.uniform(0.5, 1.5))
         try:
-            return await self._once(query, top)
+            return await self._once(query, top, asked)
         except TransportError as error:
             raise self._failed(error) from error
 
-    async def _once(self, query: str, top: int) -> Reply:
+    async def _once(self, query: str, top: int, asked: list[str]) -> Reply:
+        """One request; `asked` gets the engine's name if its reply may cost a fee: errors cost none."""
         call = self._engine.request(query, top, self._options)
-        return await self._client.request(
-            call.method,
-            call.url,
-            params=call.params,
-            headers=call.headers,
-            json=call.json,
-            deadline=DEADLINE,
-            caps=_CAPS,
-        )
+        try:
+            reply = await self._client.request(
+                call.method,
+                call.url,
+                params=call.params,
+                headers=call.headers,
+                json=call.json,
+                deadline=DEADLINE,
+                caps=_CAPS,
+            )
+        except TransportError as error:
+            if not isinstance(error, _FREE):
+                asked.append(self.name)
+            raise
+        if reply.status < 300:
+            asked.append(self.name)
+        return reply
 
     def _failed(self, error: TransportError) -> EngineError:
         if isinstance(error, TooLarge):

@@ -94,6 +94,7 @@ class Chain:
         Raises: WebError, with what each engine said, where none answered.
         """
         reasons: list[str] = []
+        asked: list[str] = []
         answered = ""
         for searcher, breaker in self._links:
             if not breaker.lets():
@@ -102,15 +103,19 @@ class Chain:
             try:
                 hits = await self._ask(searcher, breaker, query, top)
             except WebError as error:
+                asked += error.asked
                 reasons.append(str(error))
                 self._tell(f"skipped {error}")
                 continue
+            asked += hits.asked if isinstance(hits, Hits) else ()
             answered = answered or searcher.name
             if hits:
-                return Hits(hits, searcher.name, reasons)
+                return Hits(hits, searcher.name, reasons, asked)
         if not answered:
-            raise WebError("no search engine answered. " + "; ".join(reasons))
-        return Hits((), answered, reasons)
+            failed = WebError("no search engine answered. " + "; ".join(reasons))
+            failed.asked = asked
+            raise failed
+        return Hits((), answered, reasons, asked)
 
     async def _ask(self, searcher: Searcher, breaker: Breaker, query: str, top: int) -> list[Hit]:
         try:
