@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -24,13 +25,14 @@ from .records import Answer, Question
 from .runs import Run, Runs
 from .settings import PIPELINES, Settings
 from .stages import KINDS
-from .stages.job import Job
+from .stages.job import Job, repairs
 from .steps import Calls, Step
-from .store import Store, digest, key_of
+from .store import Store, key_of
 from .web.base import engines, is_live
 
 if TYPE_CHECKING:
     from .llm.messages import Model, Usage
+    from .mcp.servers import Servers
     from .stages.job import Hear
     from .web.base import Web
 
@@ -84,6 +86,7 @@ class App:
     store: Store = field(init=False)
     runs: Runs = field(init=False)
     flights: Flights[Made] = field(default_factory=Flights)
+    servers: Servers | None = None  # of tools, once a pipeline names any
 
     def __post_init__(self) -> None:
         self.runs = Runs(self.settings.runs)
@@ -113,32 +116,42 @@ class App:
         not recorded is missing. `budget` may be shared by several runs; its deadline is each
         one's own. `hear` is told the answer as it is written. Raises: ResearchError; the journal tells how far it came.
         """
-        purse = self.purse(pipeline, web, budget)
-        recorded_only = frozen or (is_live(web.source) and dates.web_date < self.today)
-        told = (web, sample, recorded_only, purse, hear)
-        steps = {name: self.step(stage, *told) for name, stage in pipeline.stages.items()}
-        manifest = self.manifest(question, pipeline, web, dates, steps, sample)
-        run = self.runs.start(manifest)
-        journal = Journal(run.folder / "journal.jsonl", listeners)
-        journal.write("began", **{key: manifest[key] for key in ("pipeline", "question", "when")}, run=run.id)
-        executor = Executor(pipeline, steps, self.store, journal, fresh, self.flights)
-        given = {"question": question, "as_of": dates.as_of, "web_date": dates.web_date}
-        ending: dict[str, Any] = {"error": "stopped"}
-        try:
-            async with purse.deadline():
-                answer: Answer = cut_short((await executor.run(given)).value, journal.lines)
-            ending = {"ending": answer.ending, "reason": answer.reason}
-        except ResearchError as error:
-            ending = {"error": str(error), "kind": type(error).__name__}
-            error.add_note(f"run {run.id}")
-            raise
-        finally:
-            totals = {"paid": paid(journal.lines).usd, "as_if_cold": as_if_cold(journal.lines).usd}
-            journal.write("ended", **ending, **totals)
-            journal.close()
-            purse.close()
-        self.keep(run, question, answer)
-        return Asked(run, answer, journal.lines)
+        async with self.serving(pipeline):
+            purse = self.purse(pipeline, web, budget)
+            recorded_only = frozen or (is_live(web.source) and dates.web_date < self.today)
+            told = (web, sample, recorded_only, purse, hear)
+            steps = {name: self.step(stage, *told) for name, stage in pipeline.stages.items()}
+            manifest = self.manifest(question, pipeline, web, dates, steps, sample)
+            run = self.runs.start(manifest)
+            journal = Journal(run.folder / "journal.jsonl", listeners)
+            journal.write("began", **{key: manifest[key] for key in ("pipeline", "question", "when")}, run=run.id)
+            executor = Executor(pipeline, steps, self.store, journal, fresh, self.flights)
+            given = {"question": question, "as_of": dates.as_of, "web_date": dates.web_date}
+            ending: dict[str, Any] = {"error": "stopped"}
+            try:
+                async with purse.deadline():
+                    answer: Answer = cut_short((await executor.run(given)).value, journal.lines)
+                ending = {"ending": answer.ending, "reason": answer.reason}
+            except ResearchError as error:
+                ending = {"error": str(error), "kind": type(error).__name__}
+                error.add_note(f"run {run.id}")
+                raise
+            finally:
+                totals = {"paid": paid(journal.lines).usd, "as_if_cold": as_if_cold(journal.lines).usd}
+                journal.write("ended", **ending, **totals)
+                journal.close()
+                purse.close()
+            self.keep(run, question, answer)
+            return Asked(run, answer, journal.lines)
+
+    def serving(self, *pipelines: Pipeline) -> AbstractAsyncContextManager[None]:
+        """The servers whose tools they name run while the block does. Raises: UsageError, WebError where one can't."""
+        names = dict.fromkeys(name for pipeline in pipelines for name in pipeline.servers)
+        if names and self.servers is None:
+            from .mcp.servers import Servers
+
+            self.servers = Servers(self.settings.mcp, self.notice)
+        return nullcontext() if self.servers is None else self.servers.needed(names)
 
     def keep(self, run: Run, question: Question, answer: Answer) -> None:
         """An answer that was made is shown even where it can't be kept."""
@@ -175,10 +188,13 @@ class App:
         recipe |= {name: file.digest for name, file in further.items()}
         if kind.model:
             recipe["repair"] = repairs()
-        if kind.web:
+        if kind.web in ("search", "fetch"):
             recipe["source"] = web.source
         if kind.web == "search":
             recipe["engines"] = web.name
+        servers = {name: self.servers[name] for name in stage.servers} if self.servers else {}
+        if kind.servers:
+            recipe |= {f"tools of {name}": server.digest for name, server in servers.items()}
         parts = {name: self.step(part, web, sample, recorded_only, purse) for name, part in stage.parts.items()}
         for name, part in parts.items():
             recipe |= {f"{name} {key}": told for key, told in part.recipe.items() if recipe.get(key) != told}
@@ -197,6 +213,7 @@ class App:
                 fee=self.fee,
                 surfed=web if kind.web else None,
                 tools=stage.tools,
+                servers=servers,
                 further=stage.prompts,
                 called=calls if parts else None,
                 purse=purse,
@@ -243,13 +260,6 @@ class App:
 
     def close(self) -> None:
         self.store.close()
-
-
-@functools.cache
-def repairs() -> str:
-    """The digest of the turns in which a stage asks for a better reply: they shape what it gives."""
-    folder = Path(__file__).parent
-    return digest("\n".join((folder / layer / "repair.md").read_text(encoding="utf-8") for layer in ("llm", "stages")))
 
 
 def pipeline_file(name: str) -> Path:

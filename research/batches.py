@@ -47,7 +47,7 @@ class Recipe:
 
 
 def recipe_of(app: App, pipeline: Pipeline, web: Web, dates: Dates) -> Recipe:
-    """Raises: UsageError if a stage is bound to no model."""
+    """The servers of the pipeline's tools must be running. Raises: UsageError if a stage is bound to no model."""
     steps = {name: app.step(stage, web, 0, False) for name, stage in pipeline.stages.items()}
     return Recipe({name: dict(step.recipe) for name, step in steps.items()}, dates.as_of)
 

@@ -73,13 +73,14 @@ class Kind:
     params: type[Params] = Params
     model: bool = False  # asks a model, with a prompt
     max_tokens: int = 1000  # for its reply, unless the file says otherwise
-    web: Literal["", "search", "fetch"] = (
-        ""  # asks the web, so that `source` is part of its keys; a search, its engines too
+    web: Literal["", "search", "fetch", "tools"] = (
+        ""  # asks the web, so that `source` is part of its keys; a search, its engines too; or a server's tools
     )
     refetchable: bool = False  # its results may be let go of when the store is full
     prompts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # further prompts, with their placeholders
     tool: Callable[[str, str], object] | None = None  # uses tools, and reads a tool's file (name, text) or raises
     always: tuple[str, ...] = ()  # tools whose files come with any tool
+    servers: str = ""  # tools called so, ":" and a name are those of a server; the file of that name words them
     parts: Callable[[Any], Mapping[str, Any]] | None = None  # of its stage: the stages that its work calls on
     join: Callable[[Sequence[Any], Any], list[Any]] = _together
     dropped: Callable[[Any], str | None] | None = None

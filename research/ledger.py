@@ -18,8 +18,8 @@ NANO = 1_000_000_000
 class Call:
     """One call of a model, an engine or a site, as settled."""
 
-    what: Literal["model", "search", "fetch"]
-    name: str  # "anthropic:NAME", "local:docs", a host
+    what: Literal["model", "search", "fetch", "tool"]
+    name: str  # "anthropic:NAME", "local:docs", a host, "mcp:NAME"
     tier: str = ""
     usd: int | None = 0  # nano-dollars; None: the price is unknown
     input: int = 0  # fresh tokens

@@ -96,13 +96,14 @@ class _Reading:
         prompt = self.prompt(where, kind, table, {*takes, item} - {""})
         model = self.model(where, kind, table.get("model"))
         prompts = {key: self.further(where, key, table.get(key), wanted) for key, wanted in kind.prompts.items()}
-        tools = self.tools(where, kind, table.get("tools"))
+        tools, servers = self.tools(where, kind, table.get("tools"))
         want, prefetch = self.want(where, table, each), self.prefetch(where, table.get("prefetch"), item)
         if len(self.mistakes) > before:
             return None
         return Stage(
             name, kind, str(gives), takes, item, each, model, prompt, want=want, prefetch=prefetch,
-            prompts={key: prompt for key, prompt in prompts.items() if prompt}, tools=tools, **read,
+            prompts={key: prompt for key, prompt in prompts.items() if prompt}, tools=tools, servers=servers,
+            **read,
         )  # fmt: skip
 
     def unknown(self, where: str, table: dict[str, Any], known: Iterable[str]) -> None:
@@ -184,21 +185,24 @@ class _Reading:
             self.placeholders(where, key, prompt, wanted)
         return prompt
 
-    def tools(self, where: str, kind: Kind, names: Any) -> dict[str, Prompt]:
-        """The files of the tools, `tools/NAME.toml` beside the pipeline's, each read and checked."""
+    def tools(self, where: str, kind: Kind, names: Any) -> tuple[dict[str, Prompt], tuple[str, ...]]:
+        """The files of the tools, `tools/NAME.toml` beside the pipeline's, each read and checked; and the servers."""
         if kind.tool is None:
-            return {}
+            return {}, ()
         if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
             self.wrong(where, "tools", f"{kind.name} needs tools", 'Write tools = ["search", "fetch"]')
-            return {}
-        files = {name: self.file(where, "tools", f"tools/{name}.toml") for name in (*names, *kind.always)}
+            return {}, ()
+        prefix = f"{kind.servers}:" if kind.servers else "\0"
+        servers = tuple(dict.fromkeys(name.removeprefix(prefix) for name in names if name.startswith(prefix)))
+        own = [name for name in names if not name.startswith(prefix)] + ([kind.servers] if servers else [])
+        files = {name: self.file(where, "tools", f"tools/{name}.toml") for name in (*own, *kind.always)}
         for name, file in files.items():
             try:
                 kind.tool(name, "" if file is None else file.text)
             except ValueError as error:
                 if file is not None:
                     self.wrong(where, "tools", f"{file.name}: {error}", "Mend that file, or name another tool")
-        return {name: file for name, file in files.items() if file is not None}
+        return {name: file for name, file in files.items() if file is not None}, servers
 
     def file(self, where: str, key: str, name: str) -> Prompt | None:
         folder = self.path.parent.resolve()

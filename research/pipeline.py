@@ -54,6 +54,7 @@ class Stage:
     prefetch: Prefetch | None = None
     prompts: Mapping[str, Prompt] = field(default_factory=dict)  # further ones, by what the kind calls them
     tools: Mapping[str, Prompt] = field(default_factory=dict)  # what a model is told of each tool
+    servers: tuple[str, ...] = ()  # whose tools it may call too, as the user's settings name them
 
     @property
     def parts(self) -> Mapping[str, Stage]:
@@ -102,6 +103,11 @@ class Pipeline:
     def digest(self) -> str:
         """Of the file and of all its prompts."""
         return digest("".join([self.text, *(file.digest for s in self.stages.values() for file in s.files)]))
+
+    @property
+    def servers(self) -> Iterable[str]:
+        """The servers whose tools its models may call."""
+        return dict.fromkeys(name for stage in self.stages.values() for name in stage.servers)
 
     def giving(self, name: str) -> Stage | None:
         """The stage that gives `name`; None for what every run is given."""

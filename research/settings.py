@@ -7,6 +7,7 @@ not where keys and requests are sent, what may be spent, or where files are kept
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,8 +28,11 @@ from .values import (
     one_of,
     ranges,
     text,
+    texts,
     variable,
+    variables,
     whole_cap,
+    words,
 )
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -72,7 +76,9 @@ TABLES: Mapping[str, Mapping[str, Read]] = {
     },
     "engines": {"base_url": address, "key_env": variable, "usd_per_search": number},
     "prices": {"input": number, "output": number, "cache_read": number, "cache_write": number},
+    "mcp": {"command": words, "allow": texts, "env": variables, "timeout": number},
 }  # fmt: skip
+SERVER = r"[A-Za-z][A-Za-z0-9-]{0,19}"  # a server's name; its tools are called NAME_tool
 ENGINES = ("duckduckgo", "mojeek", "wikipedia", "searxng", "brave", "tavily", "serper")  # as web.engines has them
 
 
@@ -98,6 +104,7 @@ class Settings:
     providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     engines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    mcp: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # servers of tools
     origins: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -213,7 +220,7 @@ class _Reading:
                 self.table(path, key, value)
 
     def table(self, path: str, key: str, value: Any) -> None:
-        """[providers.NAME], [engines.NAME], [prices."PROVIDER:MODEL"]"""
+        """[providers.NAME], [engines.NAME], [prices."PROVIDER:MODEL"], [mcp.NAME]"""
         example = '[prices."provider:model"]' if key == "prices" else f"[{key}.name]"
         if not isinstance(value, dict) or not all(isinstance(inner, dict) for inner in value.values()):
             raise UsageError(f"{path}: {key}: it must hold tables such as {example}")
@@ -221,6 +228,8 @@ class _Reading:
             if key == "engines" and name not in ENGINES:
                 remedy = f". Known are {', '.join(ENGINES)}{near(name, ENGINES)}"
                 raise UsageError(f"{path}: [engines.{name}]: there is no such engine{remedy}")
+            if key == "mcp" and not re.fullmatch(SERVER, name):
+                raise UsageError(f"{path}: [mcp.{name}]: name a server by at most 20 letters, digits and dashes")
             known, tables = TABLES[key], self.values.setdefault(key, {})
             for part, given in inner.items():
                 place = f"{path}: [{key}.{name}] {part}"
@@ -233,5 +242,5 @@ class _Reading:
 def _guarded(path: str, key: str) -> str:
     return (
         f"{path}: {key!r} is not read from a folder's file, since a folder can come from anywhere: it decides where "
-        f"keys and requests are sent, what may be spent, or where files are kept. Move it to {user_config()}"
+        f"keys and requests are sent, what may be spent or run, or where files are kept. Move it to {user_config()}"
     )

@@ -67,6 +67,15 @@ def texts(value: Any) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
+def words(value: Any) -> tuple[str, ...]:
+    """A program and its arguments."""
+    if not isinstance(value, list) or not value or not all(isinstance(part, str) for part in value):
+        raise ValueError('it must be a list like ["program", "argument"]')
+    if not value[0].strip() or any("\0" in part for part in value):
+        raise ValueError("it must begin with a program's name, and hold no NUL")
+    return tuple(value)
+
+
 def ranges(value: Any) -> tuple[str, ...]:
     """IP address ranges, each in its usual spelling."""
     import ipaddress
@@ -111,6 +120,14 @@ def variable(value: Any) -> str:
     return value
 
 
+def variables(value: Any) -> tuple[str, ...]:
+    """The names of environment variables."""
+    try:
+        return tuple(variable(part) for part in texts(value))
+    except ValueError:
+        raise ValueError("it must be a list of names of environment variables, not of their values") from None
+
+
 def checked(read: Callable[[Any], T], value: Any, place: str) -> T:
     """What `read` makes of `value`.
 
@@ -119,7 +136,7 @@ def checked(read: Callable[[Any], T], value: Any, place: str) -> T:
     try:
         return read(value)
     except ValueError as error:
-        shown = "" if read in (address, variable) else f" (it is {value!r})"
+        shown = "" if read in (address, variable, variables) else f" (it is {value!r})"
         raise UsageError(f"{place}: {error}{shown}") from None
 
 

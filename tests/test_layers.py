@@ -20,7 +20,7 @@ LAYERS = [
     {"app", "webs", "tiers", "forecast", "bounds"},
     {"ceilings", "rendering", "why", "drawing", "tally", "stages", "executor"},
     {"loading", "making", "selection", "runs", "flights", "steps", "trying", "questions", "results", "rows", "width"},
-    {"wiring", "artifacts"},
+    {"mcp", "wiring", "artifacts"},
     {"pipeline"},
     {"kinds", "prompts", "journal", "ledger", "llm", "web", "evidence"},
     {"relevance", "transport", "settings", "limits"},
@@ -38,9 +38,11 @@ HEAVY = {
     "selectolax",
     "pypdfium2",
     "jsonschema",
+    "mcp",
+    "mcp_types",
     "protego",
 }
-ONLY = {"httpx": {"transport"}, "typer": {"cli"}, "diskcache": {"store"}}
+ONLY = {"httpx": {"transport"}, "typer": {"cli"}, "diskcache": {"store"}, "mcp": {"mcp", "serving"}}
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:

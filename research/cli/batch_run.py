@@ -150,6 +150,7 @@ class Job:
         if results.is_new:
             account.forget()
         dates = account.dates(results, web, wish.as_of, wish.web_date)
+        await stack.enter_async_context(app.serving(pipeline))
         recipe = recipe_of(app, pipeline, web, dates)
         rows = LocalRows(
             Selection(wish.questions, wish.choice, results.past, recipe.digest, count), results, ordered=wish.ordered

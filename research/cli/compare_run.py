@@ -148,6 +148,7 @@ class Comparing:
         )
         self.budget = Budget(self.caps, account.budget)
         self._stack.callback(self.budget.close)
+        await self._stack.enter_async_context(self.app.serving(*self.pipelines))
         self.sides = [self.side(pipeline) for pipeline in self.pipelines]
         schedule = Schedule(wish.questions, wish.choice, self.results.past, sides=self.sides, repeats=wish.repeats)
         recipes = {side.name: side.recipe.digest for side in self.sides}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
@@ -11,10 +13,12 @@ from pydantic import BaseModel
 from ..kinds import Params, Sampling
 from ..ledger import Receipt
 from ..prompts import Prompt
+from ..store import digest
 
 if TYPE_CHECKING:
     from ..limits.budget import Purse
     from ..llm.messages import Account, Completion, Model, Request, Usage
+    from ..mcp.server import Server
     from ..records import Answer
     from ..steps import Calls
     from ..web.base import Web
@@ -45,6 +49,7 @@ class Job:
     fee: Callable[[str], int | None] = lambda _engine: 0
     surfed: Web | None = None
     tools: Mapping[str, Prompt] = field(default_factory=dict)  # the file of each tool
+    servers: Mapping[str, Server] = field(default_factory=dict)  # whose tools it may call too
     further: Mapping[str, Prompt] = field(default_factory=dict)  # prompts besides the stage's own
     called: Calls | None = None
     purse: Purse | None = None  # what the run may spend, if that is capped
@@ -144,3 +149,10 @@ class _Metered:
         self, request: Request, account: Account | None = None, on_text: OnText | None = None
     ) -> Completion:
         return await self.job.complete(request, self.on_text)
+
+
+@functools.cache
+def repairs() -> str:
+    """The digest of the turns in which a stage asks for a better reply: they shape what it gives."""
+    folder = Path(__file__).parents[1]
+    return digest("\n".join((folder / layer / "repair.md").read_text(encoding="utf-8") for layer in ("llm", "stages")))

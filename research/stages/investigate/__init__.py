@@ -4,6 +4,7 @@
     turns      one turn, kept for good
     sources    every address under one number
     tools      calls checked, allowed, done
+    served     those of servers that the user has set up
     actions    replies as calls: natively, or as structured actions
     history    the conversation, kept in bounds
     loop       the loop itself
@@ -35,6 +36,7 @@ class InvestigateParams(Params):
     steps: int = Field(12, ge=1, le=100)  # replies of the model, before a last one without tools
     searches: int = Field(12, ge=1, le=200)
     pages: int = Field(12, ge=1, le=200)
+    served: int = Field(24, ge=1, le=500)  # calls of servers' tools
     at_once: int = Field(6, ge=1, le=50)  # calls of one reply
     top: int = Field(10, ge=1, le=50)  # results of each search
     share: int = Field(8_000, ge=500, le=1_000_000)  # characters of a page that one result shows
@@ -54,7 +56,7 @@ async def investigate(job: Job, question: Question, as_of: str = "", web_date: s
 
     params, sources = job.params(InvestigateParams), Sources.of(question.text)
     words = {name: wording.read(name, file.text) for name, file in job.tools.items()}
-    caps = Caps(params.searches, params.pages, params.at_once, params.share)
+    caps = Caps(params.searches, params.pages, params.at_once, params.share, params.served)
     tools = Toolbox(job, question.text, web_date, words, caps, sources)
     actions = job.further["actions"].fill({"tools": listed(tools)})[1]
     talking = way(params.tools_as or "native", tools, actions)
@@ -69,13 +71,18 @@ async def investigate(job: Job, question: Question, as_of: str = "", web_date: s
 def parts(stage: Stage) -> dict[str, Stage]:
     """What the loop calls on. A search and a page of it are those of any pipeline."""
     assert isinstance(stage.params, InvestigateParams)
-    bare = replace(stage, takes={}, prompt=None, prompts={}, tools={}, params=Params(), model="", sampling=None)
+    from .served import TOOL
+
+    bare = replace(
+        stage, takes={}, prompt=None, prompts={}, tools={}, servers=(), params=Params(), model="", sampling=None
+    )
     shortening = replace(bare, kind=COMPACT, model="cheap", prompt=stage.prompts["compact"])
     return {
         "turn": replace(bare, kind=TURN, model=stage.model, sampling=stage.sampling),
         "compact": replace(shortening, sampling=Sampling(max_tokens=COMPACT.max_tokens)),
         "search": replace(bare, kind=search.KIND, params=search.SearchParams(top=stage.params.top)),
         "fetch": replace(bare, kind=fetch.KIND),
+        **({"mcp": replace(bare, kind=TOOL, servers=stage.servers)} if stage.servers else {}),
     }
 
 
@@ -98,5 +105,6 @@ KIND = Kind(
     max_tokens=2000,
     tool=wording.read,
     always=wording.ALWAYS,
+    servers=wording.SERVERS,
     parts=parts,
 )

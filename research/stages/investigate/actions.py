@@ -126,6 +126,8 @@ class Structured:
         if name == "fetch" and (number := re.fullmatch(r"\W*(?:source\W*)?(\d{1,4})\W*", text, re.IGNORECASE)):
             source = self.tools.sources.numbered(int(number[1]))
             return {"url": text if source is None else source.url}
+        if name in self.tools.servers.offers:
+            return self.tools.servers.arguments(name, text)
         return dict.fromkeys(ARGUMENTS[name], text)
 
     def told(self, results: Sequence[Result], words: Sequence[str]) -> tuple[Message, ...]:
@@ -149,9 +151,11 @@ def way(name: str, tools: Toolbox, prompt: str) -> Way:
 
 def listed(tools: Toolbox) -> str:
     """The tools as a prompt lists them, for models that work by actions."""
-    return "\n".join(f"- {name}: {tools.words[name].action}" for name in actions(tools))
+    served = tools.servers
+    told = {name: served.action(name) if name in served.offers else tools.words[name].action for name in actions(tools)}
+    return "\n".join(f"- {name}: {text}" for name, text in told.items())
 
 
 def actions(tools: Toolbox) -> list[str]:
     """The tools that are used by actions."""
-    return [name for name in tools.names if tools.words[name].action]
+    return [name for name in tools.names if name not in tools.words or tools.words[name].action]

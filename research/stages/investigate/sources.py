@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -36,7 +37,8 @@ class Source:
 
 @dataclass
 class Sources:
-    """The sources by canonical address, in order of appearance. Only what a search or the question named gets in."""
+    """The sources by canonical address, in order of appearance. Only what a search, a tool of a server or the
+    question named gets in."""
 
     _by_url: dict[str, Source] = field(default_factory=dict)
     searches: list[dict[str, Any]] = field(default_factory=list)  # query, and the numbers of its results
@@ -45,9 +47,20 @@ class Sources:
     def of(cls, question: str) -> Sources:
         """With the addresses that stand in the user's question."""
         sources = cls()
-        for match in _ADDRESS.finditer(question):
-            sources.add(match[0].rstrip(".,;:!?)]}»”’"))
+        sources.named(question)
         return sources
+
+    def named(self, text: str, most: int | None = None) -> list[Source]:
+        """The sources at the addresses that stand in a text, each once; of the first `most`."""
+        addresses = itertools.islice(_ADDRESS.finditer(text), most)
+        found = [self.add(match[0].rstrip(".,;:!?)]}»”’")) for match in addresses]
+        return list({source.number: source for source in found if source is not None}.values())
+
+    def given(self, page: Page) -> Source:
+        """What a server's tool gave, as a source. Its address is not one that can be fetched."""
+        source = self._by_url.setdefault(page.url, Source(len(self._by_url) + 1, page.url))
+        source.page = page
+        return source
 
     def __len__(self) -> int:
         return len(self._by_url)

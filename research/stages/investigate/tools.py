@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...errors import WebError
 from ...records import Hit, Page
 from ..job import Job
+from .served import Served
 from .sources import Source, Sources
 from .turns import Called
-from .wording import Wording
+from .wording import BARE, SERVERS, Wording
 
 if TYPE_CHECKING:
     from ...llm.messages import Tool
@@ -36,12 +37,14 @@ LONGEST_REASON = 300  # characters
 
 @dataclass(frozen=True)
 class Caps:
-    """What one investigation may do: searches, pages, calls in one turn; and characters of one result."""
+    """What one investigation may do: searches, pages, calls in one turn, calls of servers' tools; and characters of
+    one result."""
 
     searches: int
     pages: int
     at_once: int
     share: int
+    served: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,23 +70,33 @@ class Toolbox:
     sources: Sources
     made: Counter[str] = field(default_factory=Counter)  # how often each call was made
     searches: int = 0
+    served: int = 0
     fetched: set[str] = field(default_factory=set)
     _newest: dict[str, bool] = field(default_factory=dict)  # whether a tool's newest call was made before
     _narrowed: dict[int, Narrowed] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
-        return [name for name in self.words if name != "loop"]
+        return [*(name for name in self.words if name not in BARE), *self.servers.offers]
+
+    @functools.cached_property
+    def servers(self) -> Served:
+        return Served(self.job, self.words.get(SERVERS), self.sources)
 
     @functools.cached_property
     def offered(self) -> tuple[Tool, ...]:
         """The tools as a model is offered them, in a fixed order."""
         from ...llm.messages import Tool
 
-        return tuple(
-            Tool(name, self._described(self.words[name].description), self.words[name].parameters())
-            for name in self.names
+        own = [name for name in self.names if name in self.words]
+        return (
+            *(Tool(name, self._described(self.words[name].description), self.schema(name)) for name in own),
+            *map(self.servers.tool, self.servers.offers),
         )
+
+    def schema(self, name: str) -> Mapping[str, Any]:
+        """What a tool's arguments must fit."""
+        return self.words[name].parameters() if name in self.words else self.servers.offers[name].schema
 
     def _described(self, text: str) -> str:
         return text.replace("{{ top }}", str(self.job.settings.model_dump().get("top", "")))
@@ -119,7 +132,7 @@ class Toolbox:
             return Result(call, told, failed=True, invalid=True)
         try:
             arguments = strict_json(call.arguments)
-            error = next(Draft202012Validator(self.words[call.name].parameters()).iter_errors(arguments), None)
+            error = next(Draft202012Validator(self.schema(call.name)).iter_errors(arguments), None)
             reason = "" if error is None else error.message
         except ValueError as problem:
             reason = f"it is no JSON ({problem})"
@@ -146,6 +159,8 @@ class Toolbox:
             return self._search(call, " ".join(arguments["query"].split()), after)
         if call.name == "fetch":
             return self._fetch(call, arguments["url"], after)
+        if call.name in self.servers.offers:
+            return self._serve(call, arguments, after)
         return self._read(call, arguments["handle"], arguments["offset"])
 
     def _search(self, call: Called, query: str, after: Done) -> Any:
@@ -168,7 +183,13 @@ class Toolbox:
         self.fetched.add(source.url)
         return self._got("fetch", {"url": source.url}, after)
 
-    async def _got(self, name: str, inputs: Mapping[str, str], after: Done) -> Done | WebError:
+    def _serve(self, call: Called, arguments: Mapping[str, Any], after: Done) -> Any:
+        if self.served >= self.caps.served:
+            return Result(call, self.servers.say("cap", most=self.caps.served), failed=True)
+        self.served += 1
+        return self._got(SERVERS, self.servers.inputs(call.name, arguments), after)
+
+    async def _got(self, name: str, inputs: Mapping[str, Any], after: Done) -> Done | WebError:
         given = {**inputs, "web_date": self.web_date} if self.web_date else inputs
         try:
             return await self.job.call(name, given, [after])
@@ -180,6 +201,10 @@ class Toolbox:
         done = None if isinstance(outcome, WebError) else outcome
         if call.name == "search":
             text = self._results(" ".join(arguments["query"].split()), outcome)
+        elif call.name in self.servers.offers:
+            text, source = self.servers.told(call.name, outcome if isinstance(outcome, WebError) else outcome.value)
+            if source is not None:
+                text = self.servers.result(call.name, source, *self.shown(source))
         else:
             source = self.sources.known(arguments["url"])
             assert source is not None

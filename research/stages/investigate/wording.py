@@ -2,7 +2,8 @@
 
 A tool's file (TOML) has its `description` (for tool calls), its `action` (for models that
 work by structured actions; those don't read on), `arguments` (a description of each) and
-`forms`: what results say, with placeholders `{{ name }}`. The file `loop` has forms alone.
+`forms`: what results say, with placeholders `{{ name }}`. The files `loop` and `mcp` (for
+the tools of servers) have forms alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ ARGUMENTS: Mapping[str, Properties] = {
     "fetch": {"url": {"type": "string"}},
     "read": {"handle": {"type": "string"}, "offset": {"type": "integer"}},
     "loop": {},
+    "mcp": {},
 }
 FORMS: Mapping[str, Mapping[str, str]] = {
     "search": {"found": "query results", "nothing": "query", "failed": "reason", "long": "most", "cap": "most"},
@@ -34,8 +36,15 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "unknown": "name tools", "invalid": "name reason", "action": "reason", "many": "most", "again": "result",
         "cut": "most", "empty": "", "finish": "reason", "repair": "sources", "notes": "notes sources",
     },
+    "mcp": {
+        "described": "server text", "action": "server input text", "whole": "number tool length text addresses",
+        "passages": "number tool handle length text addresses", "addresses": "listed", "empty": "tool",
+        "failed": "tool reason", "cap": "most",
+    },
 }  # fmt: skip
 ALWAYS = ("loop", "read")  # files that come with any tool
+SERVERS = "mcp"  # the file for the tools of servers, which are named "mcp:NAME"
+BARE = ("loop", SERVERS)  # files that describe no tool
 
 
 @dataclass(frozen=True)
@@ -68,15 +77,15 @@ def read(name: str, text: str) -> Wording:
     placeholders other than the tool has.
     """
     if name not in ARGUMENTS:
-        raise ValueError(f"there is no tool {name!r}; there are {', '.join(sorted(set(ARGUMENTS) - {'loop'}))}")
+        raise ValueError(f"there is no tool {name!r}; there are {', '.join(sorted(set(ARGUMENTS) - {*BARE}))}")
     table = tomllib.loads(text)
     arguments, forms = table.pop("arguments", {}), table.pop("forms", {})
     wording = Wording(name, table.pop("description", ""), table.pop("action", ""), arguments, forms)
     if table:
         raise ValueError(f"there is no such key: {', '.join(table)}")
-    if name != "loop" and not wording.description:
+    if name not in BARE and not wording.description:
         raise ValueError("a description is needed")
-    if name not in ALWAYS and not wording.action:
+    if name not in (*ALWAYS, *BARE) and not wording.action:
         raise ValueError("an action is needed")
     _same("[arguments]", arguments, ARGUMENTS[name])
     _same("[forms]", forms, FORMS[name])
