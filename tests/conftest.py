@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+ENVIRONMENT = dict(os.environ)  # the user's own, for tests that ask real providers
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
 
@@ -28,6 +29,17 @@ def data() -> Callable[[str], Path]:
         return path
 
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _outside(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The way beyond loopback, for tests that are marked `live` and for no others."""
+    if request.node.get_closest_marker("live") is None:
+        yield
+        return
+    GUARD["OPEN"].append(request.node.name)
+    yield
+    GUARD["OPEN"].clear()
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +65,7 @@ def _loopback_only() -> Iterator[None]:
 LOOPBACK = Path(tempfile.mkdtemp(prefix="research-tests-"))
 shutil.copy(ROOT / "tests" / "loopback" / "sitecustomize.py", LOOPBACK)
 atexit.register(shutil.rmtree, LOOPBACK, ignore_errors=True)
-runpy.run_path(str(LOOPBACK / "sitecustomize.py"))
+GUARD = runpy.run_path(str(LOOPBACK / "sitecustomize.py"))
 PYTHONPATH = os.pathsep.join([str(LOOPBACK), str(ROOT)])
 os.environ["PYTHONPATH"] = PYTHONPATH
 socket.setdefaulttimeout(30)

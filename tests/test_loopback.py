@@ -42,3 +42,4 @@ def test_loopback_itself_is_open(tmp_path: Path) -> None:
 def test_this_process_is_kept_as_well(home: Path) -> None:
     assert sys.modules["tests.conftest"] is conftest
     assert sum(Path(entry) == LOOPBACK for entry in conftest.PYTHONPATH.split(":")) == 1
+    assert conftest.GUARD["OPEN"] == []  # this test is not marked as live

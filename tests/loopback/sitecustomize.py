@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 LOG = Path(__file__).with_name("outside.txt")
+OPEN: list[str] = []  # names of tests in this process that may go elsewhere
 _DIALLED = ("socket.connect", "socket.sendto", "socket.sendmsg")
 
 
@@ -39,6 +40,8 @@ def refused(what: str) -> OSError:
 
 
 def only_loopback(event: str, arguments: tuple[object, ...]) -> None:
+    if OPEN:
+        return
     if event in _DIALLED and isinstance(arguments[1], tuple) and not loopback(str(arguments[1][0])):
         raise refused(f"{event} {arguments[1][0]}")
     if event == "socket.getaddrinfo":

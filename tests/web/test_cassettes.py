@@ -55,13 +55,14 @@ ANSWERS = {
 
 
 @contextmanager
-def cassette(file: Path, record: bool = False) -> Iterator[Any]:
+def cassette(file: Path, record: bool = False, **more: Any) -> Iterator[Any]:
     """The recording in `file`. Raises: AssertionError if something in it was not asked for."""
     how = {
         "record_mode": "all" if record else "none",
         "match_on": ["method", "scheme", "host", "port", "path", "query", "headers", "body"],
         "filter_headers": [(name, "KEY") for name in SECRET],
         "decode_compressed_response": True,
+        **more,
     }
     with vcr.use_cassette(str(file), **how) as tape:
         yield tape
