@@ -80,6 +80,7 @@ TABLES: Mapping[str, Mapping[str, Read]] = {
 }  # fmt: skip
 SERVER = r"[A-Za-z][A-Za-z0-9-]{0,19}"  # a server's name; its tools are called NAME_tool
 ENGINES = ("duckduckgo", "mojeek", "wikipedia", "searxng", "brave", "tavily", "serper")  # as web.engines has them
+KEYED = ("brave", "tavily", "serper")  # engines that want a key, and a fee for each search
 
 
 @dataclass(frozen=True)

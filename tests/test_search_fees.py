@@ -18,8 +18,10 @@ from research.limits.budget import Budget, Caps
 from research.llm.messages import Request
 from research.llm.scripted import ScriptedModel
 from research.records import Ending, Question
-from research.settings import Settings, engine_names
+from research.settings import ENGINES, KEYED, Settings, engine_names
+from research.web.engines import engine
 from research.web.live import Asking, LiveWeb
+from research.web.world import Recorder
 from tests import faults
 from tests.faults import Act, FaultServer
 from tests.shipped import DATES, Laboratory, SmallWeb
@@ -197,3 +199,23 @@ async def test_the_searches_of_a_loop_are_held_to_the_cap_as_well(lab: Lab) -> N
     laboratory.app.close()
     assert web.calls["search"] == 2
     assert paid(asked.lines).usd == 2 * FEE
+
+
+async def test_an_engine_that_lacks_its_key_costs_nothing(lab: Lab) -> None:
+    lab.fee = lambda name: None if name == "brave" else FEE
+    web = LiveWeb(Asking(["brave", "tavily"], {"TAVILY_BASE_URL": lab.server.url("/tavily"), "TAVILY_API_KEY": "k"}))
+    models = {"cheap": lab.model, "capable": lab.model}
+    app = App(Settings(lab.home), models, price=lambda model, usage: 0, fee=lab.fee)
+    lab.home.mkdir(exist_ok=True)
+    async with web:
+        recorder = Recorder(web, lab.home / "world.jsonl", "2025-03-01")
+        asked = await app.ask(
+            QUESTION, load_pipeline("snippets"), recorder, Dates.resolve(), budget=Budget(Caps(usd=100 * FEE))
+        )
+        recorder.close()
+    app.close()
+    assert searches(asked) == [("tavily", FEE, "")] * QUERIES
+
+
+def test_engines_with_a_fee_are_those_that_want_a_key() -> None:
+    assert {name for name in ENGINES if "API_KEY" in engine(name, {}).disabled} == {*KEYED}

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from ..settings import Settings
+from ..settings import KEYED, Settings
 from .providers import PROVIDERS, provider
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Prices:
         told = self._settings.engines.get(engine, {}).get("usd_per_search")
         if told is not None:
             return math.ceil(_exact(told) * NANO)
-        return None if engine in ("brave", "tavily", "serper") else 0
+        return None if engine in KEYED else 0
 
     def told(self, model_name: str) -> str:
         """Dollars per million tokens as people read them: "$0.1 in, $0.5 out"; "free", "unknown"."""

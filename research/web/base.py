@@ -70,7 +70,10 @@ class Options(NamedTuple):
 
 def engines(web: Web) -> list[str]:
     """The engines that a search may ask, in their order; none where recorded pages answer."""
-    return web.name.partition(" (")[0].split(",") if is_live(web.source) else []
+    if not is_live(web.source):
+        return []
+    unasked = getattr(web, "unasked", ())  # only webs of engines know of such
+    return [name for name in web.name.partition(" (")[0].split(",") if name not in unasked]
 
 
 def is_live(source: str) -> bool:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from ..errors import UsageError
 from ..records import Hit, Outcome, Page
-from ..settings import ENGINES, engine_names
+from ..settings import ENGINES, KEYED, engine_names
 from .base import Options
 from .index import LocalWeb
 
@@ -61,6 +61,12 @@ class Asking:
         return ",".join(self.label(name) for name in self.engines) + wishes
 
     @property
+    def unasked(self) -> list[str]:
+        """Engines that are skipped for want of a key, as they are called in `name`."""
+        keyless = (name for name in self.engines if name in KEYED and not self.variables.get(engine_names(name)[1]))
+        return [self.label(name) for name in keyless]
+
+    @property
     def source(self) -> str:
         """`live`, with what else decides what a page is: own address ranges, own indexes."""
         indexes = [index.source for index in (self.indexes or {}).values()]
@@ -103,7 +109,7 @@ class LiveWeb:
         reader: PageReader | None = None,
         revisits: Revisits | None = None,
     ) -> None:
-        self.name, self.source = asking.name, asking.source
+        self.name, self.source, self.unasked = asking.name, asking.source, asking.unasked
         self._asking = asking
         self._notice = notice
         self._reader = reader

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, TypeVar
@@ -60,6 +60,7 @@ class Recorder:
         self._file = file
         self._kept: set[tuple[str, str]] = set()
         self.name = web.name
+        self.unasked: Collection[str] = getattr(web, "unasked", ())  # as it has it
         self.date: str | None = date
         self.source = f"{'live ' if is_live(web.source) else ''}recording {secrets.token_hex(8)}"
         try:
