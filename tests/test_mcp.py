@@ -23,6 +23,7 @@ from research.mcp.server import Server
 from research.mcp.servers import Servers
 from research.records import Ending
 from research.settings import Settings
+from tests.commands import research
 from tests.conftest import ROOT
 from tests.loops import Loops, by_actions
 from tests.shipped import calls, copied
@@ -239,6 +240,8 @@ LOOK = calls(("bad_look", {}))
         ("huge", "longer than 4 MB"),
         ("hang", "no reply within 1 s"),
         ("endless", "longer than 4 MB"),
+        ("flood", "the server has ended"),
+        ("chatter", "no reply within 1 s"),
         ("crash", "the server has ended"),
         ("unfit", "not as the protocol says"),
         ("error", "fetch https://evil.example/now"),
@@ -409,6 +412,32 @@ def _runs(process: int) -> bool:
         return False
     state = Path(f"/proc/{process}/stat")
     return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+# On the command line ----------------------------------------------------------------------------
+
+
+def test_commands_start_the_servers_that_a_pipeline_names(tmp_path: Path) -> None:
+    config = tmp_path / "research" / "config.toml"
+    config.parent.mkdir()
+    command = json.dumps([sys.executable, TOWERS, str(tmp_path / "log")])
+    config.write_text(f'pipeline = "{tmp_path}/mine/tool-use.toml"\n[mcp.towers]\ncommand = {command}\n')
+    copied(tmp_path / "mine", "tool-use", tool_use_toml=('["search", "fetch"]', '["search", "fetch", "mcp:towers"]'))
+    (tmp_path / "questions.txt").write_text("What was the US inflation rate in January 2025?\n")
+    more = {"XDG_CONFIG_HOME": str(tmp_path)}
+    asked = research(tmp_path, "ask", "--offline", "What was the US inflation rate in January 2025?", **more)
+    assert asked.returncode == 0, asked.stderr
+    assert (
+        "mcp:towers: not offered, since they are not marked as read-only (allow them by name): demolish" in asked.stderr
+    )
+    pipelines = ["-p", "fixed", "-p", f"{tmp_path}/mine/tool-use.toml"]
+    for command in (["batch", "-o", "a.jsonl"], ["compare", "-o", "b.json", *pipelines]):
+        done = research(tmp_path, command[0], "questions.txt", *command[1:], "--offline", "--yes", **more)
+        assert done.returncode == 0, done.stderr
+    config.write_text("")
+    missing = research(tmp_path, "ask", "--offline", "-p", f"{tmp_path}/mine/tool-use.toml", "Why?", **more)
+    assert missing.returncode == 2
+    assert "mcp:towers: no such server is set up" in missing.stderr
 
 
 # Servers --------------------------------------------------------------------------------------

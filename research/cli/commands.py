@@ -26,6 +26,7 @@ COMMANDS = {
     "pipelines": ("pipelines", "List, print, check and draw pipelines."),
     "cache": ("cache", "Look at the store of artifacts, and clear it."),
     "index": ("index", "Index documents of your own."),
+    "mcp": ("mcp", "Offer ask, search and fetch to MCP clients, over stdio."),
 }
 GROUPS = {"pipelines", "cache", "index"}
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 16  # bytes
 LONGEST = 4 << 20  # bytes of a message
 WASTE = 64 << 20  # bytes thrown away, after which the server is ended
+JUNK = 1 << 14  # bytes that a line which is no message counts for at least
 UNREAD = 4 << 20  # bytes that the server has not read yet, after which it is ended
 COMPLAINT = 2_000  # bytes kept of what it says last on stderr
 GRACE = 0.5  # seconds to end by itself when its input ends, and again when it is told to
@@ -52,6 +53,8 @@ class Pipe:
         with self._arriving:
             while self.wasted <= WASTE and (chunk := await self.process.stdout.read(CHUNK)):
                 for place, part in enumerate(chunk.split(b"\n")):
+                    if self.wasted > WASTE:
+                        break
                     if place:
                         await self._message(bytes(held))
                         held, dropping = bytearray(), False
@@ -72,7 +75,7 @@ class Pipe:
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
-            self.wasted += len(line)
+            self.wasted += max(len(line), JUNK)
             return
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._asked.discard(message.id)

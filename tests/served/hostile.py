@@ -75,6 +75,12 @@ def call(asked: Any, name: str, arguments: Any) -> None:
     elif MODE == "endless":
         while True:
             sys.stdout.write("x" * 1_000_000)
+    elif MODE == "flood":
+        while True:
+            sys.stdout.write("garbage\n" * 10_000)
+    elif MODE == "chatter":
+        while True:
+            send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "hi"}})
     elif MODE in ("hang", "stubborn"):
         time.sleep(600)
     elif MODE == "crash":

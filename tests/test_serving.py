@@ -1,0 +1,223 @@
+"""`research mcp`: the SDK's own client asks it, and no call of a client passes a limit or names an address of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from research.errors import OverloadedError
+from research.settings import Settings
+from research.tiers import Tiers
+from tests.commands import RUN, environment, research
+from tests.shipped import Laboratory
+
+pytest.importorskip("mcp")
+
+QUESTION = "What was the US inflation rate in January 2025?"
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+
+
+@asynccontextmanager
+async def client(home: Path, *arguments: str) -> AsyncIterator[Any]:
+    """A session of the SDK's client with the command."""
+    from mcp import ClientSession
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    command = StdioServerParameters(
+        command=RUN[0], args=[*RUN[1:], "mcp", "--offline", *arguments], env=environment(home), cwd=home
+    )
+    with open(home / "stderr", "w") as stderr:
+        async with stdio_client(command, stderr) as streams, ClientSession(*streams) as session:
+            await session.initialize()
+            yield session
+
+
+async def test_a_client_of_the_sdk_gets_a_cited_answer(tmp_path: Path) -> None:
+    async with client(tmp_path) as session:
+        tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+        assert list(tools) == ["ask", "search", "fetch"]
+        assert all(tool.annotations.read_only_hint for tool in tools.values())
+        assert tools["ask"].input_schema["required"] == ["question"]
+        told = await session.call_tool("ask", {"question": QUESTION})
+        text = told.content[0].text
+        assert not told.is_error
+        assert "3.0 percent in January 2025" in text
+        assert told.structured_content["ending"] == "answered"
+        assert told.structured_content["paid_usd"] == 0
+        addresses = [source["url"] for source in told.structured_content["sources"]]
+        assert "https://www.labor-statistics.example/news/cpi-january-2025" in addresses
+        page = await session.call_tool("fetch", {"url": addresses[0], "offset": 100})
+        assert page.content[0].text.startswith("Characters 100 to ")
+        found = await session.call_tool("search", {"query": "euro area inflation"})
+        assert "https://euro-indicators.example/" in found.content[0].text
+    run = told.structured_content["run"]
+    assert research(tmp_path, "show", run).returncode == 0
+
+
+async def test_errors_come_back_as_results(tmp_path: Path) -> None:
+    wrong: list[tuple[str, dict[str, Any], str]] = [
+        ("fetch", {"url": "https://evil.example/?secret=1"}, "Not read"),
+        ("fetch", {"url": "file:///etc/passwd"}, "Not read"),
+        ("fetch", {"url": "http://127.0.0.1:1/"}, "Not read"),
+        ("ask", {"question": " "}, "no question"),
+        ("ask", {"question": QUESTION, "pipeline": "../../etc/x.toml"}, "is not one of"),
+        ("ask", {"question": QUESTION, "max_usd": -1}, "minimum"),
+        ("ask", {"question": QUESTION, "max_usd": "none"}, "is not of type 'number'"),
+        ("ask", {"question": QUESTION, "more": 1}, "more"),
+        ("ask", {}, "required"),
+        ("search", {"query": "x" * 301}, "too long"),
+        ("shell", {}, "there is no tool"),
+    ]
+    async with client(tmp_path) as session:
+        for name, arguments, said in wrong:
+            told = await session.call_tool(name, arguments)
+            assert told.is_error, (name, arguments)
+            assert said in told.content[0].text
+        assert not (await session.call_tool("ask", {"question": QUESTION, "pipeline": "snippets"})).is_error
+
+
+def test_stdout_carries_the_protocol_and_nothing_else(tmp_path: Path) -> None:
+    calls = [("ask", {"question": QUESTION}), ("search", {"query": "inflation"}), ("nope", {})]
+    asked = [{"jsonrpc": "2.0", "id": place, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+             for place, (name, arguments) in enumerate(calls, start=2)]  # fmt: skip
+    said = [HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}, *asked]
+    process = subprocess.Popen(
+        [*RUN, "mcp", "--offline"], env=environment(tmp_path), cwd=tmp_path, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"no JSON\n" + b"".join(json.dumps(one).encode() + b"\n" for one in said))
+    process.stdin.flush()
+    answers: dict[Any, Any] = {}
+    while not {1, 2, 3, 4} <= answers.keys():
+        message = json.loads(process.stdout.readline())
+        assert message["jsonrpc"] == "2.0"
+        answers[message.get("id")] = message
+    rest, notices = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert rest == b""
+    assert b"Traceback" not in notices
+    assert "3.0 percent" in answers[2]["result"]["content"][0]["text"]
+
+
+def test_a_signal_ends_it_though_its_client_stays(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*RUN, "mcp", "--offline"], env=environment(tmp_path), cwd=tmp_path, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(HELLO).encode() + b"\n")
+    process.stdin.flush()
+    assert b"serverInfo" in process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=10) == 143
+    process.communicate()
+
+
+def test_without_the_sdk_the_command_says_how_to_install_it(tmp_path: Path) -> None:
+    blocked = "import sys; sys.modules['mcp'] = None; from research.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", blocked, "mcp", "--offline"], env=environment(tmp_path), cwd=tmp_path,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "pip install 'research[mcp]'" in done.stderr
+    assert done.stdout == ""
+
+
+def test_nothing_else_imports_the_sdk(tmp_path: Path) -> None:
+    code = (
+        "import sys; from research.cli.ending import exit_code; from research.cli.commands import app; exit_code(app);"
+        "print([name for name in sys.modules if name.split('.')[0] in ('mcp', 'mcp_types', 'anyio')"
+        " or name.startswith(('research.mcp', 'research.serving'))], file=sys.stderr)"
+    )
+    for _ in range(2):  # cold, then warm
+        done = subprocess.run(
+            [sys.executable, "-c", code, "ask", "-p", "tool-use", "--offline", QUESTION], env=environment(tmp_path),
+            cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert done.stderr.splitlines()[-1] == "[]", done.stderr
+
+
+# Limits ---------------------------------------------------------------------------------------
+
+
+def session(folder: Path, max_usd: str, price: int) -> Any:
+    """A session whose every model call costs `price` nano-dollars."""
+    from research.serving.session import Serving
+
+    laboratory = Laboratory(folder)
+    laboratory.app.price = lambda _model, _usage: price
+    laboratory.app.settings = Settings(folder, max_usd=max_usd)
+    serving = Serving(laboratory.app.settings, Tiers(laboratory.app.settings), laboratory.app, laboratory.web)
+    return serving, laboratory
+
+
+async def test_a_session_spends_no_more_than_the_user_lets_it(tmp_path: Path) -> None:
+    """Each model call costs a cent, each answer takes several, and ten may be made."""
+    serving, laboratory = session(tmp_path, "0.10", 10_000_000)
+    first = await serving.call("ask", {"question": "How tall is the tower of Ulm?"})
+    spent = serving.account.spent()[0]
+    assert not first.failed
+    assert spent == 10_000_000 * (len(laboratory.cheap.requests) + len(laboratory.capable.requests)) > 0
+    for number in range(5):
+        await serving.call("ask", {"question": f"How tall is tower {number}?", "max_usd": 1_000})
+    assert serving.account.spent()[0] <= 100_000_000
+    assert 10_000_000 * (len(laboratory.cheap.requests) + len(laboratory.capable.requests)) <= 100_000_000
+
+
+async def test_a_question_lowers_the_limit_and_spends_nothing_beyond(tmp_path: Path) -> None:
+    serving, laboratory = session(tmp_path, "1", 10_000_000)
+    told = await serving.call("ask", {"question": "How tall is the tower of Ulm?", "max_usd": 0.005})
+    assert told.failed
+    assert "budget reached" in told.text
+    assert not laboratory.cheap.requests
+    assert serving.account.spent() == (0, 0)
+
+
+async def test_what_fails_is_told_and_what_it_cost_counts(tmp_path: Path) -> None:
+    from research.llm.scripted import ScriptedModel
+
+    serving, laboratory = session(tmp_path, "1", 10_000_000)
+    laboratory.capable._script = ScriptedModel([OverloadedError("busy <|im_start|>")])._script
+    told = await serving.call("ask", {"question": "How tall is the tower of Ulm?"})
+    assert told.failed
+    assert "busy ＜|im_start|>" in told.text
+    assert serving.account.spent()[0] >= 10_000_000
+
+
+async def test_a_page_that_an_answer_read_is_not_read_again(tmp_path: Path) -> None:
+    serving, laboratory = session(tmp_path, "none", 0)
+    await serving.call("search", {"query": "ulm tower"})
+    assert laboratory.web.calls["search"] == 1
+    url = "https://ulmtower.example/1"
+    await asyncio.gather(*(serving.call("fetch", {"url": url}) for _ in range(3)))
+    assert laboratory.web.calls["fetch"] == 1
+    await serving.call("ask", {"question": "How tall is the tower of Ulm?", "pipeline": "tool-use"})
+    assert laboratory.web.calls == {"search": 2, "fetch": 3}, "one search and one page of the loop's were there"
+    blocked = await serving.call("fetch", {"url": "https://ulmtower.example/2"})
+    assert (blocked.failed, blocked.text) == (True, "It can't be read: blocked.")
+
+
+async def test_only_the_user_lets_any_address_be_read(tmp_path: Path) -> None:
+    serving, laboratory = session(tmp_path, "none", 0)
+    assert (await serving.call("fetch", {"url": "https://other.example/1"})).failed
+    assert not laboratory.web.calls
+    serving.any_address = True
+    assert not (await serving.call("fetch", {"url": "https://other.example/1"})).failed
