@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .limits.rates import Rates
     from .llm.messages import Account, Completion, Model, Request
 
+UNHURRIED = (1_800.0, 900.0, 120.0)  # seconds: a user's own machine may be slow, and lets requests wait in a line
 PROBE = 0.2  # seconds, for a server on this machine to say what it serves
 LARGEST_LISTING = 1_000_000  # bytes
 _NO_CHAT = ("embed", "bge-", "minilm", "rerank")  # models that answer nothing
@@ -171,9 +172,10 @@ class Tiers:
             from .llm.extractive import ExtractiveModel
 
             return ExtractiveModel()
-        from .llm.client import ProviderModel
+        from .llm.client import Patience, ProviderModel
 
-        return ProviderModel(endpoint(name, self.settings, self.environment), self.rates)
+        here = endpoint(name, self.settings, self.environment)
+        return ProviderModel(here, self.rates, Patience(*UNHURRIED) if here.local else Patience())
 
     @cached_property
     def prices(self) -> Prices:

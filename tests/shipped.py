@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,11 +67,20 @@ def reply(request: Request) -> Any:
         return {"relevant": True}
     if request.purpose == "extract":
         quote = re.search(r"The tower of Ulm is \d+ metres tall\.", given["text"])
-        return {"facts": [{"claim": "Its height.", "quote": quote[0]}]} if quote else {"facts": []}
+        return extracted(request, [quote[0]] if quote else [])
     if request.schema is not None:
         said = {name: f"The tower is {name[-1]}61 metres tall." for name in request.schema["properties"]}
         return {**said, "missing": ""}
     return f"The tower of Ulm is 161 metres tall [1]. Others say so [{len(given['facts'])}]."
+
+
+def extracted(request: Request, quotes: Sequence[str], claim: str = "Its height.") -> Any:
+    """`quotes` in the form that the request asks for."""
+    assert request.schema is not None
+    names = request.schema["properties"]
+    if "facts" in names:
+        return {"facts": [{"claim": claim, "quote": quote} for quote in quotes]}
+    return dict.fromkeys(names, "") | dict(zip(names, quotes, strict=False))
 
 
 def investigated(given: Mapping[str, Any]) -> Any:

@@ -96,10 +96,24 @@ def test_a_reused_run_tells_what_the_cold_one_took(tmp_path: Path, monkeypatch: 
     assert bought.usd == paid(cold.lines).usd - in_vain(cold.lines).usd > 0
 
 
+UNSCREENED = '[stage.fetch]\neach = { url = "hits.url" }'
+SCREENED = """[stage.screen]
+each = { hit = "hits" }
+takes = ["question"]
+gives = "screened"
+model = "cheap"
+prompt = "prompts/screen.md"
+want = 4
+
+[stage.fetch]
+each = { url = "screened.hit.url" }"""
+
+
 def test_items_in_place_of_others_begin_after_those(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     laboratory = slow(tmp_path / "home")
     laboratory.cheap._script = screened
-    cold, took, warm = virtual.run(cold_and_warm(laboratory, tmp_path, "small"), monkeypatch)
+    run = cold_and_warm(laboratory, tmp_path, "small", small_toml=(UNSCREENED, SCREENED))
+    cold, took, warm = virtual.run(run, monkeypatch)
     assert [line for line in cold.lines if line["event"] == "dropped" and line["stage"] == "screen"]
     assert any("after" in line for line in cold.lines)
     assert seconds_as_if_cold(warm.lines) == pytest.approx(took, rel=0.001)

@@ -20,7 +20,7 @@ from research.pipeline import Pipeline
 from research.records import Hit, Outcome, Page
 from research.settings import PIPELINES
 from research.stages import KINDS
-from tests.shipped import NAMES, QUESTION, Laboratory, SmallWeb
+from tests.shipped import NAMES, QUESTION, Laboratory, SmallWeb, extracted
 
 BOTH = {"cheap": "mine:cheap", "capable": "mine:capable"}
 
@@ -245,7 +245,7 @@ def at_worst(request: Request) -> Any:
         return {"relevant": True}
     if request.purpose == "extract":
         quote = "The tower of Ulm is 161 metres tall, says one, and others say other things. " * 12
-        return {"facts": [{"claim": "c", "quote": quote[: 900 + n]} for n in range(6)]}
+        return extracted(request, [quote[: 900 + n] for n in range(6)], "c")
     if request.schema is not None:
         return dict.fromkeys(request.schema["properties"], "It is 161 metres tall.")
     return "It is 161 metres tall [1]."

@@ -31,7 +31,7 @@ from research.rendering import markdown, plain
 from research.settings import PIPELINES
 from research.stages.verify import with_verification
 from research.web.urls import canonical
-from tests.shipped import NAMES, QUESTION, Laboratory, copied, reply
+from tests.shipped import NAMES, QUESTION, Laboratory, copied, extracted, reply
 
 EVIL = "https://evil.example"
 STEAL = f"{EVIL}/steal?key=canary"
@@ -109,7 +109,7 @@ class Obedient:
             return {"ranking": [1, 999, -1, 1]}
         if request.purpose == "extract":
             quotes = [self.text[:300], "The tower of Ulm is 999 metres tall.", "It stands on the Moon since last week."]
-            return {"facts": [{"claim": self.bad(request), "quote": quote} for quote in quotes]}
+            return extracted(request, quotes, self.bad(request))
         if request.purpose == "verify":
             return {
                 "verdicts": [{"sentence": n, "verdict": "supported", "reason": self.bad(request)} for n in range(1, 9)]
@@ -119,7 +119,7 @@ class Obedient:
     def honest(self, request: Request) -> Any:
         if request.purpose == "extract":
             quote = re.search(r"The tower of Ulm is \d+ metres tall\.", request.given["text"])
-            return {"facts": [{"claim": "Its height.", "quote": quote[0]}] if quote else []}
+            return extracted(request, [quote[0]] if quote else [])
         if request.purpose == "synthesize":
             said = "The tower of Ulm is 161 metres tall"
             keys = (request.schema or {}).get("properties", {})

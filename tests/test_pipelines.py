@@ -159,7 +159,7 @@ async def test_what_shapes_an_output_is_in_its_key(laboratory: Laboratory, tmp_p
         copied(
             tmp_path / "two",
             name,
-            **{f"{name.replace('-', '_')}_toml": ('gives = "plan"', 'gives = "plan"\ntemperature = 0.5')},
+            **{f"{name.replace('-', '_')}_toml": ('gives = "plan"', 'gives = "plan"\nmax_tokens = 400')},
         )
     )
     assert laboratory.calls == {"plan": 1}
@@ -189,7 +189,7 @@ async def test_no_search_needed(laboratory: Laboratory, tmp_path: Path) -> None:
             return {"needs_search": False, "queries": [], "reason": "arithmetic"}
         return "It is four."
 
-    for name in NAMES:
+    for name in [name for name in NAMES if name != "small"]:  # which always searches
         laboratory.cheap._script = laboratory.capable._script = script  # type: ignore[assignment]
         result = await laboratory.ask(copied(tmp_path, name))
         assert result.answer.ending is Ending.WITHOUT_SEARCH

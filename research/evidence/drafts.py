@@ -43,8 +43,8 @@ def read(reply: str, prompt: str, facts: Sequence[Fact] = ()) -> Draft:
     missing = _MISSING.search(text)
     if missing is None:
         return Draft(text, withheld=withheld)
-    cause, what = caused(missing[1])
-    return Draft(text[: missing.start()], missing=lacking(what), cause=cause, withheld=withheld)
+    cause, what = lacked(missing[1])
+    return Draft(text[: missing.start()], missing=what, cause=cause, withheld=withheld)
 
 
 def caused(text: str) -> tuple[Cause, str]:
@@ -55,6 +55,13 @@ def caused(text: str) -> tuple[Cause, str]:
     named = {"false premise": "false premise", "conflicting": "conflicting"}
     cause: Cause = named.get(found[1].lower(), "not in the sources")  # type: ignore[assignment]
     return cause, text[found.end() :]
+
+
+def lacked(text: str) -> tuple[Cause, str]:
+    """What a reply says is missing, and the kind of reason; both "" where it says that nothing is, or no more than
+    the kind: small models repeat that from the prompt."""
+    cause, what = caused(text)
+    return (cause, told) if (told := lacking(what)) else ("", "")
 
 
 def lacking(text: str) -> str:

@@ -1,10 +1,14 @@
 """question → plan: is a search needed, and what shall engines be asked?
 
 The user's words are often a bad query, so a model writes one to three. A plan that needs
-a search always has a query: where the model gave none, the question itself.
+a search always has a query: where the model gave none, the question itself. Small models
+can't tell what needs no search, and lose what was asked: with `always` they only write
+queries, and the user's own words come before these.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from pydantic import Field
 
@@ -17,6 +21,11 @@ LONGEST_QUERY = 300  # characters; engines cut or refuse longer ones
 
 class PlanParams(Params):
     most: int = Field(3, ge=1, le=10)  # queries
+    always: bool = False  # a search is made whatever was asked, with the user's own words first
+
+
+class Queries(Reply):
+    queries: list[str]
 
 
 class PlanReply(Reply):
@@ -29,11 +38,20 @@ async def plan(job: Job, question: Question, as_of: str = "") -> Plan:
     params = job.params(PlanParams)
     given = {"question": question.text, "as_of": as_of}
     request = job.request(given, {**given, "most": str(params.most)})
+    if params.always:
+        written = (await job.ask(request, Queries)).queries
+        return Plan(needs_search=True, queries=told_apart([question.text, *written])[: params.most])
     reply = await job.ask(request, PlanReply)
     if not reply.needs_search:
         return Plan(needs_search=False, reason=reply.reason)
-    queries = dict.fromkeys(" ".join(query.split())[:LONGEST_QUERY] for query in reply.queries if query.strip())
-    return Plan(needs_search=True, queries=tuple(queries)[: params.most] or (question.text,), reason=reply.reason)
+    queries = told_apart(reply.queries)[: params.most] or (question.text,)
+    return Plan(needs_search=True, queries=queries, reason=reply.reason)
+
+
+def told_apart(queries: Iterable[str]) -> tuple[str, ...]:
+    """The queries in one line each, none twice and none empty."""
+    lines = (" ".join(query.split())[:LONGEST_QUERY] for query in queries)
+    return tuple({line.casefold(): line for line in reversed([*filter(None, lines)])}.values())[::-1]
 
 
 KIND = Kind(

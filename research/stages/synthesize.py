@@ -109,7 +109,7 @@ async def keyed(job: Job, request: Request, facts: list[Fact]) -> tuple[Draft, C
     """One sentence per source, by schema; the program adds the markers."""
     from pydantic import create_model
 
-    from ..evidence.drafts import Draft, caused, lacking
+    from ..evidence.drafts import Draft, lacked
     from ..evidence.leaks import without_prompt
     from ..evidence.markers import cite
 
@@ -118,8 +118,8 @@ async def keyed(job: Job, request: Request, facts: list[Fact]) -> tuple[Draft, C
     reply: type[BaseModel] = create_model("Keyed", **fields, missing=(str, ...))
     said: dict[str, str] = (await job.ask(request, reply, read_aloud(job, facts))).model_dump()
     text, withheld = joined(job, said, facts)
-    cause, missing = caused(without_prompt(said["missing"], instructions(job))[0])
-    return Draft(text, missing=lacking(missing), cause=cause, withheld=withheld), cite(text, facts)
+    cause, missing = lacked(without_prompt(said["missing"], instructions(job))[0])
+    return Draft(text, missing=missing, cause=cause, withheld=withheld), cite(text, facts)
 
 
 def joined(job: Job, said: Mapping[str, str], facts: list[Fact]) -> tuple[str, int]:
@@ -191,13 +191,22 @@ def asked(job: Job, question: Question, facts: list[Fact], as_of: str) -> Reques
     ]
     keyed = job.params(SynthesizeParams).form == "keyed"
     given = {"question": question.text, "as_of": as_of, "facts": rows}
-    text = "\n".join(job.fenced(line(row), f"source_{row['source']}" if keyed else f"fact {row['id']}") for row in rows)
+    text = "\n".join(
+        job.fenced(plain(row), f"source_{row['source']}") if keyed else job.fenced(line(row), f"fact {row['id']}")
+        for row in rows
+    )
     return job.request(given, {"question": question.text, "as_of": as_of, "facts": text or "(none)"})
 
 
 def line(row: dict[str, Any]) -> str:
     dated = f", {row['date']}" if row["date"] else ""
     return f"{row['site']}{dated}: “{row['quote']}”"
+
+
+def plain(row: dict[str, Any]) -> str:
+    """The quote first, and no marks around it: small models copy a line from its beginning, marks and all."""
+    dated = f", {row['date']}" if row["date"] else ""
+    return f"{row['quote']} ({row['site']}{dated})"
 
 
 def by_source(facts: list[Fact]) -> dict[str, list[int]]:
@@ -223,7 +232,7 @@ def repair(count: int) -> str:
 
 KIND = Kind(
     name="synthesize",
-    version=2,
+    version=3,
     run=synthesize,
     gives=Answer,
     takes={"question": Question, "facts": list[Fact]},

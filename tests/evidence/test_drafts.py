@@ -32,12 +32,13 @@ def test_refusals(reply: str, refused: str, cause: str) -> None:
         ("It is 3 [1].\nMISSING: the year before", "It is 3 [1].", "the year before"),
         ("It is 3 [1].\nMISSING: none", "It is 3 [1].", ""),
         ("It is 3 [1].\n**Missing:** Nothing is missing.", "It is 3 [1].", ""),
+        ("It is 3 [1].\nMISSING: false premise:", "It is 3 [1].", ""),  # the prompt's words, and nothing said
         ("It is 3 [1]. Two are MISSING [2].", "It is 3 [1]. Two are MISSING [2].", ""),
     ],
 )
 def test_partial_answers(reply: str, text: str, missing: str) -> None:
     draft = read(reply, PROMPT)
-    assert (draft.text.strip(), draft.missing, draft.refused) == (text, missing, "")
+    assert (draft.text.strip(), draft.missing, draft.refused, draft.cause) == (text, missing, "", "")
 
 
 def test_a_long_reason_is_cut() -> None:

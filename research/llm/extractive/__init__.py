@@ -87,7 +87,11 @@ def _screen(request: Request) -> str:
 
 def _extract(request: Request) -> str:
     given = request.given
-    return _json({"facts": extract(read(given["question"]), given.get("title") or "", given["text"])})
+    facts = extract(read(given["question"]), given.get("title") or "", given["text"])
+    keys = [*(request.schema or {}).get("properties", {})]
+    if "facts" in keys or not keys:
+        return _json({"facts": facts})
+    return _json(dict.fromkeys(keys, "") | dict(zip(keys, (fact["quote"] for fact in facts), strict=False)))
 
 
 def _synthesize(request: Request) -> str:

@@ -22,7 +22,7 @@ from .sources import Source, Sources
 if TYPE_CHECKING:
     from ...evidence.folding import Folded
     from ...evidence.markers import Cited
-    from .locating import Passages
+    from ..locating import Passages
 
 UNSEARCHED = "Answered without a search: the model found none needed, so nothing here has a source."
 
@@ -91,7 +91,7 @@ class Pinning:
         return source.readable and all(citation.fact.url != source.url for citation in cited.citations)
 
     def _fact(self, source: Source, claim: str) -> Fact:
-        from .locating import Passages
+        from ..locating import Passages
 
         if source.page is not None and source.readable:
             passages = self._passages.setdefault(source.number, Passages(source.page))

@@ -58,14 +58,14 @@ class Keyed:
 
     def _told(self, source: Source) -> str:
         """What a source says, without its title: small models would give that for an answer."""
-        from .locating import Passages
+        from ..locating import Passages
 
         if source.page is None or not source.readable:
             assert source.hit is not None
             return source.hit.snippet
         page = source.page
         dated = f", {page.date}" if page.date else ""
-        return f"{page.site}{dated}: “{' … '.join(Passages(page).nearest(self.tools.question, SENTENCES))}”"
+        return f"{' … '.join(Passages(page).nearest(self.tools.question, SENTENCES))} ({page.site}{dated})"
 
     def _schema(self) -> dict[str, Any]:
         names = [*(f"source_{source.number}" for source in self.sources), "missing"]

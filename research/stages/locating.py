@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ...evidence.checks import compare, prepared
-from ...evidence.quotes import Located, non_evidence_spans
-from ...records import Grade, Page
-from ...relevance import bm25
-from ...sentences import content_words, spans
+from ..evidence.checks import SUPPORTED, compare, prepared
+from ..evidence.quotes import Located, non_evidence_spans
+from ..records import Grade, Page
+from ..relevance import bm25
+from ..sentences import content_words, spans
 
 LONGEST = 700  # characters of a passage
 TOGETHER = 3  # sentences of a passage, at most
@@ -54,6 +54,14 @@ class Passages:
         scored = alone | {window: self._score(claim, *window) for window in windows if window not in alone}
         start, end = max(scored, key=lambda window: (scored[window], window[0] - window[1], -window[0]))
         return Located(start, end, Grade.EXACT)
+
+    def bearing(self, claim: str) -> Located | None:
+        """The passage that bears all of `claim` out as far as rules see, in the lowest grade; None if none does."""
+        place = self.best(claim)
+        if place is None:
+            return None
+        found = compare(claim, prepared([self.page.text[place.start : place.end]], self.about))
+        return None if found.missing or found.negated or found.score < SUPPORTED else replace(place, grade=Grade.FUZZY)
 
     def nearest(self, question: str, count: int) -> list[str]:
         """The sentences that share most with `question`, in the page's order."""
