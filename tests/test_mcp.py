@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import re
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -23,7 +25,7 @@ from research.mcp.server import Server
 from research.mcp.servers import Servers
 from research.records import Ending
 from research.settings import Settings
-from tests.commands import research
+from tests.commands import environment, research
 from tests.conftest import ROOT
 from tests.loops import Loops, by_actions
 from tests.shipped import calls, copied
@@ -394,6 +396,27 @@ async def test_no_process_is_left_when_the_run_is_cancelled(hostile: Callable[..
     with pytest.raises(asyncio.CancelledError):
         await run
     await _gone(served.called[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no way to ask for it")
+async def test_no_server_is_left_when_the_run_is_killed(tmp_path: Path) -> None:
+    config, log = tmp_path / "research" / "config.toml", tmp_path / "log"
+    config.parent.mkdir()
+    config.write_text(f"[mcp.bad]\ncommand = {json.dumps([sys.executable, HOSTILE, 'stubborn', str(log)])}\n")
+    servers = (
+        "import asyncio\nfrom research.mcp.servers import Servers\nfrom research.settings import Settings\n"
+        "async def run():\n    async with Servers(Settings.read().mcp).needed(['bad']):\n"
+        "        print('ready', flush=True)\n        await asyncio.sleep(600)\nasyncio.run(run())"
+    )
+    more = environment(tmp_path, XDG_CONFIG_HOME=str(tmp_path))
+    run = subprocess.Popen([sys.executable, "-c", servers], env=more, cwd=tmp_path, stdout=subprocess.PIPE)
+    assert run.stdout is not None
+    assert run.stdout.readline() == b"ready\n"
+    run.kill()
+    run.communicate()
+    server, child = log.read_text().split()
+    await _gone(server)
+    os.kill(int(child), signal.SIGKILL)  # what a server has started itself is out of reach then
 
 
 async def _gone(processes: str) -> None:

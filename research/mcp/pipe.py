@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -132,7 +133,13 @@ async def piped(command: Sequence[str], environment: Mapping[str, str], folder: 
     Raises: OSError, ValueError where there can be none.
     """
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, cwd=folder, start_new_session=True
+        *_tied(command, environment),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        env=environment,
+        cwd=folder,
+        start_new_session=True,
     )
     pipe = Pipe(process)
     tasks = [asyncio.ensure_future(work) for work in (pipe.hear(), pipe.say(), pipe.overhear())]
@@ -148,6 +155,13 @@ async def piped(command: Sequence[str], environment: Mapping[str, str], folder: 
             pipe.close()
             _let_go(process)
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _tied(command: Sequence[str], environment: Mapping[str, str]) -> Sequence[str]:
+    """The command such that it dies with this process, even if that is killed; where the system can do that."""
+    if sys.platform != "linux":
+        return command
+    return [sys.executable, "-I", "-S", str(Path(__file__).with_name("tied.py")), ",".join(environment), *command]
 
 
 async def _end(process: Process) -> None:
