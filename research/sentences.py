@@ -200,7 +200,7 @@ def content_words(text: str) -> list[str]:
     return [stem(word) for word in words(text) if word not in STOP_WORDS and word != "s"]
 
 
-@lru_cache(maxsize=8_000)
+@lru_cache(maxsize=4_000)
 def stem(word: str) -> str:
     """An English word without its plural, -ing, -ed, possessive or final e; others as they are."""
     if len(word) > 40 or not word.isascii():

@@ -29,7 +29,7 @@ from .errors import StoreError
 
 PAGE = "page"  # the tag of what can be had again for nothing
 LIMIT = 2 << 30  # bytes
-_NOTED = 1_000  # values whose use is noted at once
+_NOTED = 1_000  # values whose use is noted at once: diskcache itself would write at each read
 _POLL = 0.02  # seconds between looks at a claim that another process holds
 
 
@@ -119,16 +119,16 @@ class Store:
         if digest(data) != ref:
             self.report(f"the value {ref[:12]} is damaged and counts as missing")
             return None
-        self._note(ref)
+        self._used.add(ref)
+        if len(self._used) >= _NOTED:
+            self._note_uses()
         return data
 
-    def _note(self, ref: str) -> None:
-        """That a value was used: now and then for many, since each note is a write."""
-        self._used.add(ref)
-        if self.folder is not None and len(self._used) >= _NOTED:
+    def _note_uses(self) -> None:
+        if self.folder is not None and self._used:
             with contextlib.suppress(sqlite3.Error):  # who can't write it down reads all the same
                 _touch(self.folder, self._used)
-            self._used.clear()
+        self._used.clear()
 
     def put(self, key: str, data: bytes, receipt: dict[str, Any], tag: str | None = None) -> str:
         """Keep what was made for `key`; gives its ref.
@@ -178,9 +178,8 @@ class Store:
     def close(self, limit: int = LIMIT) -> None:
         """Note what was used, let go of the oldest pages beyond `limit` bytes, and close."""
         if self.folder is not None:
+            self._note_uses()
             with _typed("write"):
-                if self._used:
-                    _touch(self.folder, self._used)
                 if self._shelf.reset("size") > limit:
                     prune(self.folder, limit)
             self._shelf.close()
@@ -276,7 +275,6 @@ def _connect(folder: Path) -> sqlite3.Connection:
 
 
 def _touch(folder: Path, refs: set[str]) -> None:
-    """One statement for many: diskcache itself would write at each read."""
     with contextlib.closing(_connect(folder)) as connection, connection:
         rows = [(time.time(), f"value:{ref}") for ref in refs]
         connection.executemany("UPDATE Cache SET access_time = ? WHERE key = ? AND tag IS NOT NULL", rows)

@@ -157,7 +157,7 @@ def _folded(token: str) -> str:
     return _short(token) if len(token) <= 40 else _join(token)
 
 
-@lru_cache(maxsize=8_000)
+@lru_cache(maxsize=4_000)
 def _short(token: str) -> str:
     return _join(token)
 

@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"(\d+|0x[0-9a-f]*)\Z")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
 
 
-@functools.lru_cache(maxsize=2_000)
+@functools.lru_cache(maxsize=1_000)
 def canonical(url: str) -> str:
     """The one spelling of an http, https or file URL, so that equal addresses compare equal.
 
