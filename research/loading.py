@@ -17,7 +17,8 @@ from .errors import Mistake, PipelineError
 from .kinds import INPUTS, Kind, Params, Policy, Sampling
 from .pipeline import TIERS, Pipeline, Prefetch, Source, Stage
 from .prompts import Prompt
-from .wiring import Wiring, near
+from .values import near
+from .wiring import Wiring
 
 _OWN = ("kind", "takes", "each", "gives", "model", "prompt", "want", "prefetch")
 

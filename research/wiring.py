@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from .kinds import INPUTS, attribute, element, fits, shown
 from .pipeline import Source, Stage
 from .records import Answer
+from .values import near
 
 Wrong = Callable[[str, str, str, str], None]  # takes table, key, what, remedy
 
@@ -110,11 +111,3 @@ class Wiring:
                 if name not in ordered:
                     self.tell(stage, "gives", f"nobody takes {stage.gives!r}", "Take it somewhere, or remove the stage")
         return ordered
-
-
-def near(name: Any, known: Iterable[str]) -> str:
-    """A hint at the nearest known name, or nothing."""
-    import difflib
-
-    close = difflib.get_close_matches(str(name), list(known), n=1)
-    return f". Did you mean {close[0]!r}?" if close else ""
