@@ -1,10 +1,12 @@
-"""What is answered and what is refused: `python -m bench.gate [--limit N] [--cheap MODEL --capable MODEL]`.
+"""What is answered and what is refused: `python -m bench.gate [--limit N] [-p small --cheap MODEL --capable MODEL]`.
 
 Questions of qa-nomiracl and qa-clapnq whose passages people judged to answer them, and
 questions whose passages don't: each through a whole shipped pipeline, with its own
 passages as the web. Printed are the shares answered of both, which no threshold can set
 apart from each other; a refusal counts, an error is listed. Without models the built-in
-one answers, whose thresholds were chosen on these sets.
+one answers, whose thresholds were chosen on these sets. A slow model is asked with
+--keep FOLDER, where a measurement that was stopped goes on, and --minutes, after which no
+further question begins: how many did is told.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import random
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +72,12 @@ def drawn(name: str, limit: int, seed: int) -> list[Row]:
     if not limit:
         return rows
     halves = ([row for row in rows if row["meta"]["answerable"] is wanted] for wanted in (True, False))
-    return [row for half in halves for row in random.Random(seed).sample(half, min(len(half), limit // 2))]
+    return in_turn(random.Random(seed).sample(half, min(len(half), limit // 2)) for half in halves)
+
+
+def in_turn(lists: Iterable[Sequence[Any]]) -> list[Any]:
+    """One of each list, then the next of each: so few of all are a fair part of them."""
+    return [item for turn in zip_longest(*lists) for item in turn if item is not None]
 
 
 async def asked(app: App, pipeline: Any, name: str, row: Row) -> Result:
@@ -107,19 +116,22 @@ def _share(results: Sequence[Result], answerable: bool) -> str:
 async def measure(options: argparse.Namespace) -> list[Result]:
     pipeline = load_pipeline(options.pipeline)
     flags = {"cheap": options.cheap, "capable": options.capable}
-    with tempfile.TemporaryDirectory() as home:
+    until = time.monotonic() + options.minutes * 60 if options.minutes else math.inf
+    with tempfile.TemporaryDirectory() as scratch:
         tiers = Tiers(Settings.read(flags))
-        app = App(Settings(Path(home)), tiers.models_of(pipeline), price=tiers.prices.price)
+        app = App(Settings(options.keep or Path(scratch)), tiers.models_of(pipeline), price=tiers.prices.price)
         print(f"{options.pipeline}, with {', '.join(sorted({model.name for model in app.models.values()}))}")
         slots = asyncio.Semaphore(options.parallel)
 
-        async def one(name: str, row: Row) -> Result:
+        async def one(name: str, row: Row) -> Result | None:
             async with slots:
-                return await asked(app, pipeline, name, row)
+                return await asked(app, pipeline, name, row) if time.monotonic() < until else None
 
+        rows = in_turn([(name, row) for row in drawn(name, options.limit, options.seed)] for name in SETS)
         try:
-            work = [one(name, row) for name in SETS for row in drawn(name, options.limit, options.seed)]
-            return list(await asyncio.gather(*work))
+            begun = [one for one in await asyncio.gather(*(one(*pair) for pair in rows)) if one is not None]
+            print(f"{len(begun)} of {len(rows)} questions")
+            return begun
         finally:
             await tiers.aclose()
             app.close()
@@ -135,6 +147,8 @@ def main() -> None:
     parser.add_argument("--cheap", default="builtin:extractive", metavar="PROVIDER:MODEL")
     parser.add_argument("--capable", default="builtin:extractive", metavar="PROVIDER:MODEL")
     parser.add_argument("--parallel", type=int, default=4, help="questions at once")
+    parser.add_argument("--minutes", type=float, help="begin no further question after so long")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the store there, and go on from it")
     options = parser.parse_args()
     started = time.perf_counter()
     print("\n".join(table(asyncio.run(measure(options)))))

@@ -1,4 +1,4 @@
-"""How far the judge agrees with people: `python -m bench.judge [--capable PROVIDER:MODEL] [--limit N] [--seed S]`.
+"""How far the judge agrees with people: `python -m bench.judge [--capable PROVIDER:MODEL] [--limit N]`.
 
 *Pairs* (judge-ragchecker-pairs): two answers to a question with a person's preference from −2 to 2; ties of the person
 are left out of the agreement, and told apart. *Ratings* (judge-alce-utility): a person's marks from 1 to 5 for the
@@ -13,10 +13,12 @@ import argparse
 import asyncio
 import itertools
 import json
+import math
 import os
 import random
 import re
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,11 +81,14 @@ def always_first(_: Request) -> dict[str, str]:
     return {"reason": "it stands first", "verdict": "first better"}
 
 
-async def measure(judge: Judge, labelled: Sequence[Labelled]) -> list[tuple[Labelled, Verdict]]:
+async def measure(judge: Judge, labelled: Sequence[Labelled], until: float) -> list[tuple[Labelled, Verdict]]:
+    """What the judge says of all pairs that begin before `until` (of the monotonic clock)."""
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def one(item: Labelled) -> tuple[Labelled, Verdict] | None:
         async with slots:
+            if time.monotonic() > until:
+                return None
             try:
                 return item, await judge.compare(item.pair)
             except ResearchError as error:
@@ -104,7 +109,12 @@ def tell(name: str, found: Sequence[tuple[Labelled, Verdict]]) -> None:
         ends = "" if agreed.low is None or agreed.high is None else f" ({agreed.low:.1%} to {agreed.high:.1%})"
         print(f"    agrees in {agreed.mean:.1%}{ends} of the {len(spoken)} in which it prefers one too")
     equal = f"equal to the judge: {len(decided) - len(spoken)} of {len(decided)}"
-    print(f"    {equal}; the order decided in {swayed}; ${usd:.4f} as if cold")
+    same = sum(_sign(verdict.forward) == _sign(verdict.backward) for _, verdict in found)
+    print(f"    {equal}; both orders say the same in {same}; the order decided in {swayed}; ${usd:.4f} as if cold")
+
+
+def _sign(weight: int) -> int:
+    return (weight > 0) - (weight < 0)
 
 
 async def run(options: argparse.Namespace) -> None:
@@ -129,7 +139,8 @@ async def run(options: argparse.Namespace) -> None:
         for name, one in judges.items():
             print(name)
             for which, rows in sets.items():
-                tell(which, await measure(Judge(one, store, tiers.prices.price), rows))
+                until = time.monotonic() + options.minutes * 60 if options.minutes else math.inf
+                tell(which, await measure(Judge(one, store, tiers.prices.price), rows, until))
         store.close()
     await tiers.aclose()
 
@@ -140,6 +151,7 @@ def main() -> None:
     parser.add_argument("--scripted", action="store_true", help="scripted judges only")
     parser.add_argument("--limit", type=int, help="so many pairs of each set")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, help="of each set, begin no further pair after so long")
     asyncio.run(run(parser.parse_args()))
 
 
