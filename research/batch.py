@@ -26,7 +26,7 @@ from research.errors import (
 )
 from research.ledger import as_if_cold, paid
 from research.results import answered, failed, not_started
-from research.width import PERIOD, Gauge, HaltedError, Width
+from research.width import MOST, PERIOD, Gauge, HaltedError, Width
 
 if TYPE_CHECKING:
     from research.app import Asked
@@ -125,6 +125,7 @@ class Batch:
     most: int | None = None  # rows at work
     deadline: float | None = None
     tell: Callable[[Row, Mapping[str, Any]], None] = lambda row, record: None
+    steady: bool = False  # always `most` rows, not as many as the providers' pace allows
     tally: Tally = field(default_factory=Tally)
     stop: Stop | None = None
     width: Width = field(init=False)
@@ -134,7 +135,7 @@ class Batch:
     _failures: int = 0  # of providers, since a row was answered
 
     def __post_init__(self) -> None:
-        self.width = Width(self.gauge) if self.most is None else Width(self.gauge, self.most)
+        self.width = Width(self.gauge, MOST if self.most is None else self.most, self.steady)
 
     @property
     def running(self) -> int:

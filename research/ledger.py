@@ -33,6 +33,7 @@ class Call:
     first: float = 0.0  # seconds until the first piece of text, of the last try
     failed: str = ""  # the kind of error; what it cost was in vain
     estimated: bool = False  # the provider told no usage: this is the most that it can be
+    batched: bool = False  # by a provider's batch interface, at its price
 
 
 _BLANK = {one.name: one.default for one in fields(Call) if one.name not in ("what", "name")}
@@ -78,6 +79,7 @@ class Total:
     output: int = 0
     estimated: int = 0  # calls whose usage was not told, at the most that they can have cost
     waited: float = 0.0  # seconds that calls waited for rate slots and further tries, added up
+    batched: int = 0  # calls at the price of providers' batches
 
     def add(self, calls: Iterable[dict[str, Any]]) -> None:
         """Adds calls as `Receipt.plain` gives them."""
@@ -92,6 +94,7 @@ class Total:
             self.cached += call.get("cache_read", 0)
             self.output += call.get("output", 0)
             self.estimated += call.get("estimated", False)
+            self.batched += call.get("batched", False)
             self.waited = round(self.waited + call.get("waited", 0.0), 4)
 
 

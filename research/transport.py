@@ -153,6 +153,7 @@ class Client:
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         json: Any = None,
+        content: bytes | None = None,
         caps: Caps = Caps(),
     ) -> AsyncIterator[Stream]:
         """The response as soon as its headers are there, within `deadline` seconds for everything inside the `with`.
@@ -163,7 +164,7 @@ class Client:
         """
         place = _place(url)
         try:
-            request = self._request(method, url, params, headers, json)
+            request = self._request(method, url, params, headers, json=json, content=content)
         except (httpx.InvalidURL, ValueError) as error:
             raise BadAddress(f"{place!r} is no URL that can be asked for; check it") from error
         try:
@@ -179,7 +180,7 @@ class Client:
             raise _told(error, place) from error
 
     def _request(
-        self, method: str, url: str, params: Mapping[str, str] | None, headers: Mapping[str, str] | None, json: Any
+        self, method: str, url: str, params: Mapping[str, str] | None, headers: Mapping[str, str] | None, **body: Any
     ) -> httpx.Request:
         whole = httpx.URL(url)
         if whole.scheme not in ("http", "https") or not whole.host:
@@ -189,7 +190,7 @@ class Client:
         sent = {**self._headers, **(headers or {})}
         if whole.userinfo:
             sent.setdefault("Authorization", f"Basic {b64encode(unquote_to_bytes(whole.userinfo)).decode()}")
-        return httpx.Request(method, whole, headers=sent, json=json)
+        return httpx.Request(method, whole, headers=sent, **body)
 
     async def request(self, method: str, url: str, *, deadline: float, **how: Any) -> Reply:
         """The whole response; arguments and errors as for `stream`."""

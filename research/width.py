@@ -78,9 +78,9 @@ class _Tries:
     inner: Account
     sent: bool = False
 
-    async def reserve(self, most: Usage) -> Callable[[Attempt], None]:
+    async def reserve(self, most: Usage, name: str = "") -> Callable[[Attempt], None]:
         self.gauge.check()
-        settle = await self.inner.reserve(most)
+        settle = await self.inner.reserve(most, name)
         self.gauge.waiting -= 1
         self.gauge.sent += 1
         self.sent = True
@@ -104,10 +104,11 @@ class _Tries:
 
 @dataclass
 class Width:
-    """`allowed` rows may be at work. `look` is to be called every `PERIOD` seconds."""
+    """`allowed` rows may be at work. Call `look` every `PERIOD` seconds; with `steady` it changes nothing."""
 
     gauge: Gauge
     most: int = MOST
+    steady: bool = False
     allowed: int = field(init=False)
     pace: float = 0.0  # calls a second
     late: float = 0.0  # seconds by which looks come too late, on average
@@ -116,11 +117,11 @@ class Width:
     _ended: int = 0
 
     def __post_init__(self) -> None:
-        self.allowed = min(FIRST, self.most)
+        self.allowed = self.most if self.steady else min(FIRST, self.most)
 
     def look(self, now: float, used: float, running: int) -> None:
         """`now` by a monotonic clock, with so many rows at work and `used` seconds of the processor so far."""
-        if self._looked is not None and now > self._looked:
+        if self._looked is not None and now > self._looked and not self.steady:
             since = now - self._looked
             busy = (used - self._used) / since
             self.pace += 0.1 * ((self.gauge.ended - self._ended) / since - self.pace)

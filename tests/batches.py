@@ -152,8 +152,8 @@ class Sending:
     lab: Lab
     request: Request
 
-    async def reserve(self, most: Usage) -> Callable[[Attempt], None]:
-        settle = await self.inner.reserve(most)
+    async def reserve(self, most: Usage, name: str = "") -> Callable[[Attempt], None]:
+        settle = await self.inner.reserve(most, name)
         self.lab.calls[f"{self.request.purpose} {tower(str(self.request.given))}"] += 1
         await asyncio.sleep(self.lab.seconds)
         return settle

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,6 +50,12 @@ def batch(
         bool, typer.Option("--force", help="Run rows again that another recipe has answered, and replace them.")
     ] = False,
     ordered: Annotated[bool, typer.Option("--ordered", help="Write results in the order of the questions.")] = False,
+    provider_batch: Annotated[
+        bool, typer.Option("--provider-batch", help="Send each stage as one batch of the provider's, at half price.")
+    ] = False,
+    cancel_provider_batch: Annotated[
+        bool, typer.Option("--cancel-provider-batch", help="Cancel what a provider works on for --out; run nothing.")
+    ] = False,
     sort: Annotated[
         bool, typer.Option("--sort", help="Put --out into the order of the questions; run nothing.")
     ] = False,
@@ -70,6 +76,7 @@ def batch(
     """Answer a file of questions; stopped or killed, the same command goes on."""
     from ..questions import Questions
     from ..rows import Choice
+    from .batch_provider import cancelled
     from .batch_run import answered, put_in_order
     from .ending import run
 
@@ -78,9 +85,10 @@ def batch(
     file = Questions(questions, column, "" if ids == "none" else ids, encoding, format)
     choice = Choice(limit, sample, seed, retry_failed, force)
     wish = Wish(
-        file, out, flags, choice, offline, world, yes, dry_run, skip_bad, ordered, csv, json, parallel, as_of, web_date
-    )
-    run(put_in_order(wish) if sort else answered(wish))
+        file, out, flags, choice, offline, world, yes, dry_run, skip_bad, ordered, csv, json, parallel, as_of, web_date,
+        provider_batch=provider_batch,
+    )  # fmt: skip
+    run(put_in_order(wish) if sort else cancelled(wish) if cancel_provider_batch else answered(wish))
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,7 @@ class Wish:
     parallel: int | None
     as_of: str | None
     web_date: str | None
+    provider_batch: bool = field(default=False, kw_only=True)
 
     @property
     def table(self) -> Path | None:

@@ -18,13 +18,18 @@ from ..output import clean
 from ..results import Results, write_sheet
 from ..rows import LocalRows, OtherRecipeError, Selection
 from ..width import Gauge
+from .batch_provider import most, prepared
 from .batch_view import View
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..app import App, Dates
+    from ..llm.messages import Model
     from ..pipeline import Pipeline
     from ..questions import Checked, Row
     from ..settings import Settings
+    from ..stagewise import Stagewise
     from ..tiers import Tiers
     from ..web.base import Web
     from .batch import Wish
@@ -41,7 +46,7 @@ async def answered(wish: Wish) -> int:
     settings = Settings.read(wish.flags)
     pipeline = load_pipeline(settings.pipeline)
     tiers = Tiers(settings, view.line)
-    pipeline = tiers.fitted(pipeline)
+    pipeline = prepared(wish, settings, tiers.fitted(pipeline), tiers, view)
     check_out(wish)
     if wish.dry_run and wish.choice.sample is None:
         from .batch_cost import tell
@@ -126,6 +131,8 @@ class Job:
     rows: LocalRows
     view: View
     batch: Batch
+    budget: Budget
+    work: Stagewise | None = None  # with --provider-batch
 
     @classmethod
     async def opened(
@@ -137,7 +144,13 @@ class Job:
         from ..webs import opened
 
         gauge = Gauge()
-        models = {name: gauge.model(model) for name, model in tiers.models_of(pipeline).items()}
+        account, work = Account.of(settings.home, wish.out), None
+        bound: Mapping[str, Model] = tiers.models_of(pipeline)
+        if wish.provider_batch:
+            from ..stagewise import Stagewise
+
+            bound = (work := Stagewise.of(bound, tiers, account.folder, view.line, gauge.check)).models
+        models = {name: gauge.model(model) for name, model in bound.items()}
         stack.push_async_callback(tiers.aclose)
         app = App(settings, models, view.line, tiers.prices.price, tiers.prices.search_fee)
         stack.callback(app.close)
@@ -146,7 +159,7 @@ class Job:
         workers = min(4, os.cpu_count() or 1)
         way = opened(settings, app.store, view.line, offline=wish.offline, world=wish.world, workers=workers)
         web = await stack.enter_async_context(way)
-        account = Account.of(settings.home, wish.out)
+        web = web if work is None else work.watched(web)
         if results.is_new:
             account.forget()
         dates = account.dates(results, web, wish.as_of, wish.web_date)
@@ -163,8 +176,8 @@ class Job:
         def ask(row: Row, listen: Callable[[dict[str, Any]], None]) -> Any:
             return app.ask(row.question, pipeline, web, dates, budget=budget, listeners=(listen,))
 
-        batch = Batch(rows, ask, made, gauge, wish.parallel, caps.seconds, view.tell)
-        return cls(wish, app, pipeline, web, dates, tiers, recipe, rows, view, batch)
+        batch = Batch(rows, ask, made, gauge, most(wish), caps.seconds, view.tell, steady=wish.provider_batch)
+        return cls(wish, app, pipeline, web, dates, tiers, recipe, rows, view, batch, budget, work)
 
     async def run(self, bad: int) -> int:
         """Raises: UsageError for answers by another recipe, and where nobody has agreed to the cost."""
@@ -181,7 +194,7 @@ class Job:
         self.begins()
         telling = asyncio.ensure_future(view.goes_on())
         try:
-            await self.batch.run()
+            await self.run_rows()
         finally:
             telling.cancel()
             view.ends()
@@ -189,6 +202,15 @@ class Job:
             view.summary(bad)
         self.settle()
         return self.exit_code
+
+    async def run_rows(self) -> None:
+        if self.work is None:
+            await self.batch.run()
+            return
+        async with self.work as work:
+            work.begins(self.budget)
+            await self.batch.run()
+            work.has_ended(self.budget)
 
     def begins(self) -> None:
         from .progress import place

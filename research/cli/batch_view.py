@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..questions import Row
     from ..rows import LocalRows
 
-EVERY = 10.0  # seconds between plain lines
+EVERY = 10.0  # seconds between plain lines, unless it is said otherwise
 RECENT = 60.0  # seconds over which the rate is taken
 TOLD = 20  # failed rows that are told one by one
 
@@ -31,6 +31,7 @@ class View:
     batch: Batch | None = None
     rows: LocalRows | None = None
     live: Any = None
+    every: float = EVERY  # seconds between plain lines
     _ends: deque[float] = field(default_factory=deque)  # when the last rows ended
     _failures: int = 0
 
@@ -63,7 +64,7 @@ class View:
     async def goes_on(self) -> None:
         """Tells every few seconds, until it is cancelled."""
         while not self.terminal:
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(self.every)
             self.line("  " + " · ".join(self.figures()))
 
     def tell(self, row: Row, record: Mapping[str, Any]) -> None:

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import re
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from research.errors import BudgetError, StoreError, UsageError
+from research.limits import accounts
 
 NANO = 1_000_000_000
 MORE = "What is finished is kept: run it again with a higher"
-POLL = 0.05  # seconds between looks at what others have reserved
-TRANSACTION = 60.0  # seconds that a transaction waits for those of other processes
+POLL, LONGEST_POLL = 0.05, 5.0  # seconds between looks at what others have reserved
+PATIENT = 0.05  # of the time that was waited already
 ANSWERING = 0.25  # of the deadline: held back for the answer, and at most
 LONGEST_ANSWERING = 30.0  # seconds of it
 
@@ -66,7 +66,7 @@ class Hold:
     """An amount that is reserved. Exactly one of `settle` and `release` ends it; a second time does nothing."""
 
     budget: Budget
-    row: int | None
+    row: int | str | None  # of what is held, or the name under which it is entrusted
     calls: int = 1
 
     def settle(self, usd: int) -> None:
@@ -91,20 +91,25 @@ class Budget:
         self._connection: sqlite3.Connection | None = None
 
     def reserve(
-        self, usd: int, share: tuple[int, int] = (0, 0), instead: int | None = None, calls: int = 1
+        self, usd: int, share: tuple[int, int] = (0, 0), instead: int | None = None, calls: int = 1, name: str = ""
     ) -> tuple[Hold, int | None]:
         """Reserve one call of at most `usd` nano-dollars, and with it a `share` (dollars, calls) for later.
 
-        `calls` is 0 for what asks no model, `instead` a share to be given up. Gives the hold, and the share's row.
-        Raises: BudgetError, with everything as it was, if a cap would be passed.
+        `calls` is 0 for what is no call of a model. `instead` is a share to be given up for it. A call with a `name`
+        outlives its process; what is reserved by that name already is not reserved again. Gives the hold, and the
+        row of the share. Raises: BudgetError, with everything as it was, if a cap would be passed.
         """
         with self._transaction() as connection:
+            if name and accounts.is_entrusted(connection, name):
+                return Hold(self, name), None
             if instead is not None:
                 connection.execute("DELETE FROM held WHERE row = ?", (instead,))
-            self._check(_totals(connection), usd, calls, share)
-            row = _hold(connection, usd, calls, sent=True)
-            kept = _hold(connection, *share, sent=False) if any(share) else None
-        return Hold(self, row, calls), kept
+            self._check(accounts.totals(connection), usd, calls, share)
+            kept = accounts.hold(connection, *share, sent=False) if any(share) else None
+            if not name:
+                return Hold(self, accounts.hold(connection, usd, calls, sent=True), calls), kept
+            accounts.entrust(connection, name, usd)
+        return Hold(self, name), kept
 
     def _check(self, total: tuple[int, int], usd: int, calls: int, share: tuple[int, int]) -> None:
         spent, used = total
@@ -121,27 +126,34 @@ class Budget:
                 f"budget reached: {used} of --max-calls {caps.calls} are used or reserved{kept}. {MORE} --max-calls"
             )
 
-    def end(self, row: int, usd: int, calls: int) -> None:
+    def end(self, row: int | str, usd: int, calls: int) -> None:
         """A hold is over: it cost so much."""
         with self._transaction() as connection:
-            connection.execute("DELETE FROM held WHERE row = ?", (row,))
-            if usd or calls:
-                connection.execute("UPDATE settled SET usd = usd + ?, calls = calls + ?", (usd, calls))
+            if isinstance(row, str):
+                accounts.end(connection, row, usd, calls)
+            else:
+                connection.execute("DELETE FROM held WHERE row = ?", (row,))
+                accounts.settle(connection, usd, calls)
+
+    def tidy(self, names: Collection[str]) -> None:
+        """Give back what was entrusted under other names: nobody has it, or will ask for it."""
+        with self._transaction() as connection:
+            accounts.tidy(connection, names)
 
     def may_free(self, usd: int, share: tuple[int, int], more: int = 1) -> bool:
-        """Whether `usd`, and `more` calls, would fit if those on their way came to cost nothing."""
+        """Whether a call (or with `more` = 0 what is none) of `usd` would fit if those on their way came to cost
+        nothing."""
         with self._transaction() as connection:
-            spent, calls = connection.execute("SELECT usd, calls FROM settled").fetchone()
-            sent = connection.execute("SELECT COUNT(*) FROM held WHERE sent").fetchone()[0]
+            spent, calls = accounts.settled(connection)
+            out = accounts.out(connection)
         caps = self.caps
         fits = caps.usd is None or spent + usd + share[0] <= caps.usd
-        return bool(sent) and fits and (not more or caps.calls is None or calls + more + share[1] <= caps.calls)
+        return out and fits and (not more or caps.calls is None or calls + more + share[1] <= caps.calls)
 
     def spent(self) -> tuple[int, int]:
         """Settled: nano-dollars and calls."""
         with self._transaction() as connection:
-            usd, calls = connection.execute("SELECT usd, calls FROM settled").fetchone()
-        return usd, calls
+            return accounts.settled(connection)
 
     def close(self) -> None:
         if self._connection is not None:
@@ -153,7 +165,7 @@ class Budget:
         """Raises: StoreError: where the account can't be kept, nothing may be spent."""
         try:
             if self._connection is None:
-                self._connection = _open(self.file)
+                self._connection = accounts.opened(self.file)
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -164,55 +176,6 @@ class Budget:
             connection.execute("COMMIT")
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"the budget's account {self.file} can't be kept: {error}; check the disk") from error
-
-
-def _open(file: Path | None) -> sqlite3.Connection:
-    if file is not None:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    connection = sqlite3.connect(":memory:" if file is None else file, timeout=TRANSACTION, isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    connection.execute("CREATE TABLE IF NOT EXISTS settled (usd INTEGER, calls INTEGER)")
-    connection.execute("INSERT INTO settled SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM settled)")
-    connection.execute(
-        "CREATE TABLE IF NOT EXISTS held (row INTEGER PRIMARY KEY, process INTEGER, usd INTEGER, calls INTEGER, sent)"
-    )
-    _bury(connection)
-    connection.execute("COMMIT")
-    return connection
-
-
-def _bury(connection: sqlite3.Connection) -> None:
-    """Settle what processes that died had reserved, and give back what they only kept for later."""
-    for row, process, usd, calls, sent in connection.execute("SELECT * FROM held").fetchall():
-        if not _alive(process):
-            connection.execute("DELETE FROM held WHERE row = ?", (row,))
-            if sent:
-                connection.execute("UPDATE settled SET usd = usd + ?, calls = calls + ?", (usd, calls))
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _hold(connection: sqlite3.Connection, usd: int, calls: int, *, sent: bool) -> int:
-    made = connection.execute(
-        "INSERT INTO held (process, usd, calls, sent) VALUES (?, ?, ?, ?)", (os.getpid(), usd, calls, sent)
-    )
-    assert made.lastrowid is not None
-    return made.lastrowid
-
-
-def _totals(connection: sqlite3.Connection) -> tuple[int, int]:
-    usd, calls = connection.execute("SELECT usd, calls FROM settled").fetchone()
-    held = connection.execute("SELECT COALESCE(SUM(usd), 0), COALESCE(SUM(calls), 0) FROM held").fetchone()
-    return usd + held[0], calls + held[1]
 
 
 def _dollars(nano: int) -> str:
@@ -239,31 +202,32 @@ class Purse:
     def __post_init__(self) -> None:
         self._began = self.clock()
 
-    async def reserve(self, worst: Callable[[], int], *, answering: bool = False, calls: int = 1) -> Hold:
-        """Reserve a call of at most `worst()` nano-dollars; only the answer's may use the share.
-
-        A search asks no model: its `calls` are 0.
+    async def reserve(
+        self, worst: Callable[[], int], *, answering: bool = False, calls: int = 1, name: str = ""
+    ) -> Hold:
+        """Reserve a call of at most `worst()` nano-dollars; only the answer's may use the share. A search is no
+        call, `calls` is 0 then. `name`: as `Budget.reserve` has it.
 
         While calls are on their way that may turn out cheaper than was reserved, it waits for them.
         Raises: BudgetError if a cap would be passed; what `plan` raises.
         """
         if self._share is None:
             self._share = self.plan()
-        usd = worst()
+        usd, began = worst(), self.clock()
         while True:
             try:
-                return self._reserved(usd, self._share, answering, calls)
+                return self._reserved(usd, self._share, answering, calls, name)
             except BudgetError:
                 if not self.budget.may_free(usd, (0, 0) if answering else self._share, calls):
                     raise
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(min(max(POLL, PATIENT * (self.clock() - began)), LONGEST_POLL))
 
-    def _reserved(self, usd: int, share: tuple[int, int], answering: bool, calls: int) -> Hold:
+    def _reserved(self, usd: int, share: tuple[int, int], answering: bool, calls: int, name: str) -> Hold:
         if answering:
-            hold, _ = self.budget.reserve(usd, instead=self._kept, calls=calls)
+            hold, _ = self.budget.reserve(usd, instead=self._kept, calls=calls, name=name)
             self._kept = None
             return hold
-        hold, kept = self.budget.reserve(usd, (0, 0) if self._kept is not None else share, calls=calls)
+        hold, kept = self.budget.reserve(usd, (0, 0) if self._kept is not None else share, calls=calls, name=name)
         self._kept = self._kept if kept is None else kept
         return hold
 

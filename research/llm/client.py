@@ -8,16 +8,15 @@ a ContextTooLongError and never sent again as it was: to shorten it is up to its
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from research.errors import AuthError, ProviderError, RateLimitError, ResearchError, UnreachableError
+from research.errors import ProviderError, RateLimitError, ResearchError, UnreachableError
 from research.limits.rates import Lane, Rates, Slot
-from research.llm.endpoint import Endpoint, Limits
+from research.llm.endpoint import Endpoint, Limits, authorization, most
 from research.llm.exchange import Exchange, Patience
 from research.llm.messages import Account, Attempt, Completion, Request, Unpaid, Usage
 from research.llm.redaction import cleaned, secrets_of, without
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Patience", "ProviderModel"]
 
 Hear = Callable[[str | None], None]
-ALLOWANCES = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-BYTES_PER_TOKEN = 3  # of a request as it is sent, for reserving
 THINKING = 40  # tokens a second: how slowly a model may think without a sign of life
 
 
@@ -73,22 +70,12 @@ class ProviderModel:
         here = self.endpoint
         request = replace(request, reasoning_tokens=max(request.reasoning_tokens, here.thinking))
         encoded = WIRES[here.wire].encode(request, here.model, stream=self.stream, dialect=here.dialect)
-        encoded.headers.update(self._key())
+        encoded.headers.update(authorization(here))
         thinking = request.reasoning_tokens / THINKING
         patience = replace(
             self.patience, first=self.patience.first + thinking, silence=self.patience.silence + thinking
         )
         return await _Call(self, encoded, patience, account or Unpaid(), on_text).completion()
-
-    def _key(self) -> dict[str, str]:
-        """Raises: AuthError for a key that no header can hold."""
-        key = self.endpoint.key
-        if not key:
-            return {}
-        if not key.isascii() or not key.isprintable() or " " in key:
-            where = self.endpoint.key_name or "its key"
-            raise AuthError(f"{self.name}: {where} holds a space, a line break or the like. Set it to a valid key.")
-        return {"x-api-key": key} if self.endpoint.wire == "anthropic" else {"authorization": f"Bearer {key}"}
 
     def client(self) -> Client:
         if self._client is None:
@@ -143,10 +130,10 @@ class _Call:
 
     async def _tried(self, exchange: Exchange) -> Completion:
         client = self.model.client()  # its libraries take a while to import: not between slot and sending
-        most, began = self._most, time.monotonic()
-        async with self._entered(most.input + most.output) as slots:
+        needed, began = most(self.encoded.body), time.monotonic()
+        async with self._entered(needed.input + needed.output) as slots:
             self.waited += time.monotonic() - began
-            settle = await self.account.reserve(most)
+            settle = await self.account.reserve(needed)
             exchange.begin()
             try:
                 completion = without(await exchange.completion(client), self.model.secrets)
@@ -168,13 +155,6 @@ class _Call:
     def _attempt(self, exchange: Exchange, used: Usage | None, failed: str) -> Attempt:
         waited, self.waited = self.waited, 0.0
         return Attempt(used, used is not None or exchange.billed, failed, exchange.elapsed, waited, exchange.first)
-
-    @property
-    def _most(self) -> Usage:
-        """The most that one try can take."""
-        body = self.encoded.body
-        size = len(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
-        return Usage(input=-(-size // BYTES_PER_TOKEN), output=max(body.get(name, 0) for name in ALLOWANCES))
 
     @asynccontextmanager
     async def _entered(self, tokens: int) -> AsyncIterator[list[tuple[Lane, Slot]]]:

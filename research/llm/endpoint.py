@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
+from ..errors import AuthError
+from .messages import Usage
 from .wires import Dialect
+from .wires.base import Json
+
+ALLOWANCES = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+BYTES_PER_TOKEN = 3  # of a request as it is sent, for reserving
 
 
 @dataclass(frozen=True)
@@ -34,3 +41,20 @@ class Endpoint:
     @property
     def name(self) -> str:
         return f"{self.provider}:{self.model}"
+
+
+def authorization(endpoint: Endpoint) -> dict[str, str]:
+    """The header that holds the key. Raises: AuthError for a key that no header can hold."""
+    key = endpoint.key
+    if not key:
+        return {}
+    if not key.isascii() or not key.isprintable() or " " in key:
+        where = endpoint.key_name or "its key"
+        raise AuthError(f"{endpoint.name}: {where} holds a space, a line break or the like. Set it to a valid key.")
+    return {"x-api-key": key} if endpoint.wire == "anthropic" else {"authorization": f"Bearer {key}"}
+
+
+def most(body: Json) -> Usage:
+    """The most that a request with this body can take."""
+    size = len(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+    return Usage(input=-(-size // BYTES_PER_TOKEN), output=max(body.get(name, 0) for name in ALLOWANCES))

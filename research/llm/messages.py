@@ -101,6 +101,7 @@ class Attempt:
     failed   the kind of error, "" if it gave the completion
     seconds  of work; `waited` came before them, for a rate slot or for the next try
     first    seconds of them until the first piece of text
+    batched  it was part of a provider's batch, at the price of those
     """
 
     usage: Usage | None
@@ -109,14 +110,16 @@ class Attempt:
     seconds: float = 0.0
     waited: float = 0.0
     first: float = 0.0
+    batched: bool = False
 
 
 class Account(Protocol):
     """Who pays for a completion, try by try."""
 
-    async def reserve(self, most: Usage) -> Callable[[Attempt], None]:
+    async def reserve(self, most: Usage, name: str = "") -> Callable[[Attempt], None]:
         """Leave to send one try that takes at most that much; what it gives is called with how the try ended.
 
+        A try with a name may outlive its process: it is reserved and settled once, whoever asks by that name.
         Raises: BudgetError if a cap would be passed.
         """
         ...
@@ -125,7 +128,7 @@ class Account(Protocol):
 class Unpaid:
     """An account of nobody: everything is allowed, and nothing written down."""
 
-    async def reserve(self, most: Usage) -> Callable[[Attempt], None]:
+    async def reserve(self, most: Usage, name: str = "") -> Callable[[Attempt], None]:
         return lambda attempt: None
 
 

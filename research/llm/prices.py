@@ -31,10 +31,13 @@ _VERIFIED = r"verified on (\d{4}-\d\d-\d\d)"
 class Prices:
     """Prices under one user's settings. `environment` is what provider addresses are read from.
 
+    With `batch`, they are those of the providers' batch interfaces: as the list has them, else half the price, as
+    Anthropic and OpenAI document it.
     Raises: UsageError for a price of the user's that is half told.
     """
 
-    def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
+    def __init__(self, settings: Settings, environment: Mapping[str, str], batch: bool = False) -> None:
+        self.batch = batch
         self._settings = settings
         self._environment = environment
         self._found: dict[str, tuple[Provider, ModelInfo] | None] = {}
@@ -48,15 +51,20 @@ class Prices:
     def price(self, model_name: str, usage: Usage) -> int | None:
         """Nano-dollars of one call of "provider:model", rounded up; None if nobody knows."""
         if model_name in self._settings.prices:
-            return self._own(self._settings.prices[model_name], usage)
+            return self._halved(self._own(self._settings.prices[model_name], usage))
         if self.free(model_name):
             return 0
         found = self._listed(model_name)
         if found is None:
             return None
         their_provider, info = found
-        cost = info.calc_price(_theirs(usage), their_provider).total_price
-        return math.ceil(cost * NANO)
+        known = self.batch and _has_batch_price(info)
+        context = {"processing": "batch"} if known else None
+        cost = info.calc_price(_theirs(usage), their_provider, price_context=context).total_price
+        return math.ceil(cost * NANO) if known else self._halved(math.ceil(cost * NANO))
+
+    def _halved(self, full: int) -> int:
+        return math.ceil(full / 2) if self.batch else full
 
     def free(self, model_name: str) -> bool:
         """Whether it is served by the program itself, or by the user's own machine."""
@@ -151,6 +159,15 @@ class Prices:
             except LookupError:
                 continue
         return None
+
+
+def _has_batch_price(info: ModelInfo) -> bool:
+    """Whether the list knows what the model costs in a batch today."""
+    from datetime import UTC, datetime
+
+    now = datetime.now(UTC)
+    known = (one for one in info.price_variants or () if one.when == {"processing": "batch"})
+    return any(one.constraint is None or one.constraint.active(now) for one in known)
 
 
 def _exact(number: float) -> Decimal:

@@ -28,12 +28,13 @@ class JobAccount:
         self._seconds = 0.0
         self._waited = 0.0
         self._failed = ""
+        self._batched = False
 
-    async def reserve(self, most: Usage) -> Callable[[Attempt], None]:
+    async def reserve(self, most: Usage, name: str = "") -> Callable[[Attempt], None]:
         """Raises: BudgetError if a cap would be passed."""
         job, hold = self._job, None
         if job.purse is not None and not job.model.name.startswith(BUILTIN):
-            hold = await job.purse.reserve(lambda: self._worst(most), answering=job.answering)
+            hold = await job.purse.reserve(lambda: self._worst(most), answering=job.answering, name=name)
 
         def settle(attempt: Attempt) -> None:
             self._settle(attempt, most, hold)
@@ -54,6 +55,7 @@ class JobAccount:
         self._seconds += attempt.seconds + attempt.waited
         self._waited += attempt.waited
         self._failed = attempt.failed
+        self._batched = attempt.batched
         if not attempt.billed:
             if hold is not None:
                 hold.release()
@@ -83,6 +85,7 @@ class JobAccount:
             first=round(first, 4),
             failed=self._failed,
             estimated=estimated,
+            batched=self._batched,
         )
         self._job.receipt.calls.append(call)
         self._tries, self._seconds, self._waited, self._failed = 0, 0.0, 0.0, ""

@@ -48,7 +48,7 @@ class Book:
     open: int = 0
     refuse: bool = False
 
-    async def reserve(self, most: Usage) -> Callable[[Attempt], None]:
+    async def reserve(self, most: Usage, name: str = "") -> Callable[[Attempt], None]:
         if self.refuse:
             raise BudgetError("budget reached")
         self.reserved.append(most)

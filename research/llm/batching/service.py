@@ -1,0 +1,161 @@
+"""What the interfaces have in common: how a batch is created, looked at, and read; and the requests that do so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from research.errors import ProviderError, UnreachableError, UsageError
+from research.llm.endpoint import Endpoint, authorization
+from research.llm.failures import failure
+from research.llm.redaction import secrets_of
+from research.llm.wires import Encoded
+from research.llm.wires.base import load
+
+if TYPE_CHECKING:
+    from research.transport import Client, TransportError
+
+Json = dict[str, Any]
+DEADLINE = 60.0  # seconds of a request that carries little
+TRANSFER = 1_800.0  # seconds of one that carries a whole batch, or its results
+SKEW = 600.0  # seconds by which the provider's clock may be behind ours
+PAGES = 20  # of the provider's list of batches that are looked through
+
+EXPIRED, CANCELLED, MISSING = "expired", "cancelled", "missing"
+
+
+class Progress(NamedTuple):
+    """How far a batch is: the provider's word for it, and requests. `refused`: it was not run at all, and why;
+    `outputs`: where results are, once it has `ended`."""
+
+    status: str
+    ended: bool
+    done: int
+    failed: int
+    total: int
+    refused: Json | None = None
+    outputs: tuple[str, ...] = ()
+
+
+class Reply(NamedTuple):
+    """What became of a request: the status and JSON of its response; `gone` where it has none, and why."""
+
+    status: int = 0
+    body: Any = None
+    gone: str = ""
+
+
+class Service(Protocol):
+    """A provider's batches. `most` requests and `largest` bytes are what one may hold.
+
+    All may raise ProviderError or one of its kinds.
+    """
+
+    most: int
+    largest: int
+
+    def line(self, name: str, encoded: Encoded) -> bytes:
+        """A request as a batch holds it, under a name that its result will carry."""
+        ...
+
+    async def create(self, batch: str, lines: list[bytes]) -> str:
+        """The provider's id of a new batch, which is ours by the name `batch`."""
+        ...
+
+    async def find(self, batch: str, names: Collection[str], since: float, known: Collection[str]) -> str | None:
+        """The id of a batch that was perhaps created after `since` (Unix time), and of which we have not heard;
+        it is none of those `known`."""
+        ...
+
+    async def look(self, id: str) -> Progress: ...
+
+    def results(self, progress: Progress) -> AsyncGenerator[tuple[str, Reply], None]:
+        """Each request's name and reply, in any order."""
+        ...
+
+    async def cancel(self, id: str) -> None: ...
+
+
+@dataclass
+class Talk:
+    """Requests to an endpoint's provider, with its key. Connections are made with the first; close it when done."""
+
+    endpoint: Endpoint
+    headers: Mapping[str, str] = field(default_factory=dict)
+    _client: Client | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._secrets = secrets_of(self.endpoint.key, self.endpoint.base_url)
+
+    async def ask(
+        self, method: str, path: str, *, content: bytes | None = None, kind: str = "application/json",
+        params: Mapping[str, str] | None = None,
+    ) -> Json:  # fmt: skip
+        """The JSON of the reply. Raises: ProviderError or one of its kinds."""
+        deadline = DEADLINE if content is None else TRANSFER
+        body = b""
+        async for piece in self._pieces(method, path, deadline, content, kind, params):
+            body += piece
+        return load(body, self.endpoint.name)
+
+    async def lines(self, path: str) -> AsyncGenerator[Json, None]:
+        """The JSON lines of a file. Raises: as `ask`."""
+        rest = b""
+        async for piece in self._pieces("GET", path, TRANSFER):
+            *whole, rest = (rest + piece).split(b"\n")
+            for line in whole:
+                if line.strip():
+                    yield load(line, self.endpoint.name)
+        if rest.strip():
+            yield load(rest, self.endpoint.name)
+
+    async def _pieces(
+        self, method: str, path: str, deadline: float, content: bytes | None = None, kind: str = "",
+        params: Mapping[str, str] | None = None,
+    ) -> AsyncGenerator[bytes, None]:  # fmt: skip
+        from research.transport import Caps, TransportError
+
+        here = self.endpoint
+        headers = {"accept": "*/*", **self.headers, **authorization(here)} | ({"content-type": kind} if content else {})
+        caps = Caps(wire=1 << 32, decoded=1 << 33)  # read line by line
+        url = here.base_url.rstrip("/") + path
+        try:
+            async with self.client().stream(
+                method, url, deadline=deadline, headers=headers, content=content, params=params, caps=caps
+            ) as reply:
+                if reply.status >= 300:
+                    body = b"".join([piece async for piece in reply.pieces()])[: 1 << 20]
+                    key = here.key_name or "its key"
+                    raise failure(reply.status, reply.headers, body, here.name, key=key, secrets=self._secrets)
+                async for piece in reply.pieces():
+                    yield piece
+        except TransportError as error:
+            raise self._translated(error) from None
+
+    def _translated(self, error: TransportError) -> ProviderError | UsageError:
+        from research.transport import BadAddress
+
+        told = f"{self.endpoint.name}: {error}"
+        if isinstance(error, BadAddress):
+            return UsageError(told)
+        failed = UnreachableError(told)
+        failed.passing = error.passing
+        return failed
+
+    def client(self) -> Client:
+        if self._client is None:
+            from research.transport import Client
+
+            self._client = Client()
+        return self._client
+
+    async def aclose(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+
+def compact(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
