@@ -17,7 +17,7 @@ from research.limits.budget import Budget, Caps
 from research.llm.extractive import ExtractiveModel
 from research.llm.messages import Completion, ToolCall, Usage
 from research.llm.wires import WIRES
-from research.records import Ending, Hit, Page
+from research.records import Ending, Hit, Outcome, Page
 from research.settings import Settings
 from research.tally import tally
 from research.tiers import Tiers
@@ -204,6 +204,31 @@ async def test_structured_actions(loops: Loops) -> None:
         roles = [message.role for message in request.messages]
         assert roles == (["user", "assistant"] * len(roles))[: len(roles)], "templates of small models want this"
     assert loops.told(3)[0].text.startswith("That was no action:")
+
+
+@pytest.mark.parametrize(
+    ("way", "results", "characters", "tokens"), [("schema", 2, 700, 200), ("native", 3, 8_000, 2_000)]
+)
+async def test_models_that_work_by_actions_are_shown_less(
+    loops: Loops, way: str, results: int, characters: int, tokens: int
+) -> None:
+    """So that a whole investigation fits into the small context of a model on the user's own machine."""
+    page = "The tower of Ulm is 161 metres tall. " + "The nave is older than the tower of Ulm. " * 400
+
+    async def fetch(url: str) -> Page:
+        return Page(url=url, outcome=Outcome.OK, title="Ulm", site="Towers", text=page)
+
+    loops.laboratory.web.fetch = fetch  # type: ignore[method-assign]
+    actions = [{"action": "search", "input": "ulm tower"}, {"action": "fetch", "input": "1"}]
+    calling = [calls(("search", {"query": "ulm tower"})), calls(("fetch", {"url": "https://ulmtower.example/1"}))]
+    script: Any = (
+        by_actions([*actions, {"action": "answer", "input": ""}]) if way == "schema" else [*calling, "Tall [1]."]
+    )
+    await loops.run(script, [f'tools_as = "{way}"', "first = 2", "glance = 700"])
+    searched, read = loops.told(1), loops.told(2)
+    assert searched[0].text.count("https://ulmtower.example/") == results
+    assert 0.5 * characters < len(read[0].text) < characters + 500
+    assert loops.requests[0].max_tokens == tokens
 
 
 async def test_structured_actions_do_not_go_round_in_circles(loops: Loops) -> None:

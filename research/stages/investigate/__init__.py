@@ -9,7 +9,6 @@
     history    the conversation, kept in bounds
     loop       the loop itself
     keyed      the answer of a model that works by actions
-    locating   which passage of a page bears a sentence out
     answering  the final text as an answer with citations
 
 Its searches and pages have the very keys of the stages `search` and `fetch`, so that
@@ -40,6 +39,8 @@ class InvestigateParams(Params):
     at_once: int = Field(6, ge=1, le=50)  # calls of one reply
     top: int = Field(10, ge=1, le=50)  # results of each search
     share: int = Field(8_000, ge=500, le=1_000_000)  # characters of a page that one result shows
+    first: int = Field(5, ge=1, le=50)  # results, and `glance` characters of a page, that a model is shown which
+    glance: int = Field(1_500, ge=500, le=1_000_000)  # works by actions: it answers from the best passages anyhow
     window: int = Field(60_000, ge=1_000)  # tokens of history, beyond which its older part is shortened
     keep: int = Field(3, ge=1, le=50)  # exchanges that are not shortened then
     tools_as: Literal["native", "schema"] | None = Field(None)  # schema: structured actions; else as suits the model
@@ -56,7 +57,9 @@ async def investigate(job: Job, question: Question, as_of: str = "", web_date: s
 
     params, sources = job.params(InvestigateParams), Sources.of(question.text)
     words = {name: wording.read(name, file.text) for name, file in job.tools.items()}
-    caps = Caps(params.searches, params.pages, params.at_once, params.share, params.served)
+    by_actions = params.tools_as == "schema"
+    shown = (params.glance, params.first) if by_actions else (params.share, params.top)
+    caps = Caps(params.searches, params.pages, params.at_once, params.served, *shown)
     tools = Toolbox(job, question.text, web_date, words, caps, sources)
     actions = job.further["actions"].fill({"tools": listed(tools)})[1]
     talking = way(params.tools_as or "native", tools, actions)
@@ -88,7 +91,7 @@ def parts(stage: Stage) -> dict[str, Stage]:
 
 KIND = Kind(
     name="investigate",
-    version=1,
+    version=2,
     run=investigate,
     gives=Answer,
     takes={"question": Question},

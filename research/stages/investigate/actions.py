@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ...llm.messages import Message
 
 ANSWER = "answer"
+LONGEST_ACTION = 200  # tokens: a small model that loses its way in one would go on to the end of its context
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class Native:
 
     def system(self, text: str) -> str:
         return text
+
+    @staticmethod
+    def allowance(most: int) -> int:
+        """The tokens of one reply, of the `most` that the stage allows."""
+        return most
 
     def asking(self, last: bool) -> dict[str, Any]:
         """What a request says of the tools; the last one of a loop may call none."""
@@ -89,6 +95,10 @@ class Structured:
 
     def system(self, text: str) -> str:
         return self.prompt
+
+    @staticmethod
+    def allowance(most: int) -> int:
+        return min(most, LONGEST_ACTION)
 
     def asking(self, last: bool) -> dict[str, Any]:
         return {"schema": self.schema()}

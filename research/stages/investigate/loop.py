@@ -132,7 +132,7 @@ class Loop:
         """What is to be said of a turn that did nothing. One that only paused goes on from its own text."""
         assert self.job.sampling is not None
         if turn.finish == "length":
-            return [self._say("cut", most=f"{self.job.sampling.max_tokens:,}")]
+            return [self._say("cut", most=f"{self.way.allowance(self.job.sampling.max_tokens):,}")]
         if turn.finish == "pause":
             return [] if turn.text.strip() else [self._say("empty")]
         return [read.wrong] if read.wrong else []
@@ -193,7 +193,7 @@ class Loop:
         request = Request(
             system=self.history.system,
             messages=self.history.messages,
-            max_tokens=sampling.max_tokens,
+            max_tokens=self.way.allowance(sampling.max_tokens),
             reasoning_tokens=sampling.reasoning_tokens,
             temperature=sampling.temperature,
             purpose="investigate",

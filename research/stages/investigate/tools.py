@@ -37,14 +37,15 @@ LONGEST_REASON = 300  # characters
 
 @dataclass(frozen=True)
 class Caps:
-    """What one investigation may do: searches, pages, calls in one turn, calls of servers' tools; and characters of
-    one result."""
+    """What one investigation may do: searches, pages, calls in one turn, calls of servers' tools; and what it is
+    shown: characters of a page, results of a search."""
 
     searches: int
     pages: int
     at_once: int
+    served: int
     share: int
-    served: int = 0
+    listed: int
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ class Toolbox:
         if isinstance(outcome, WebError):
             return words.say("failed", reason=_short(str(outcome)))
         hits: list[Hit] = outcome.value
-        found = self.sources.found(query, hits)
+        found = self.sources.found(query, hits[: self.caps.listed])
         if not found:
             return words.say("nothing", query=query)
         return words.say("found", query=query, results="\n".join(map(self._listed, found)))
