@@ -27,6 +27,7 @@ from typing import Any
 from research.app import App, load_pipeline
 from research.batch import Batch
 from research.batches import recipe_of
+from research.cli.ending import for_many
 from research.limits.budget import Budget, Caps
 from research.limits.rates import Rates
 from research.llm.client import ProviderModel
@@ -72,6 +73,7 @@ async def run(folder: Path, model: Model, pipeline: Pipeline, web: Any) -> Batch
         return app.ask(row.question, pipeline, web, DATES, budget=budget, listeners=(listen,))
 
     batch = Batch(rows, ask, {"recipe": recipe}, gauge)
+    for_many()
     await batch.run()
     budget.close()
     app.close()

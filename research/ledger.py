@@ -101,15 +101,11 @@ class Total:
 def dollars(nano: int, unknown: int = 0) -> str:
     """An amount as people read it.
 
-    >>> dollars(1_234_000_000), dollars(420_000), dollars(0), dollars(1_000_000, unknown=1)
-    ('$1.23', '$0.00042', '$0', '≥ $0.0010')
+    >>> dollars(1_234_000_000), dollars(420_000), dollars(20_000), dollars(0), dollars(1_000_000, unknown=1)
+    ('$1.23', '$0.00042', '$0.000020', '$0', '≥ $0.0010')
     """
-    if nano == 0:
-        amount = "$0"
-    elif nano >= NANO // 100:
-        amount = f"${nano / NANO:.2f}"
-    else:
-        amount = f"${nano / NANO:.2g}" if nano < NANO // 1000 else f"${nano / NANO:.4f}"
+    digits = 2 if nano >= NANO // 100 else 11 - len(str(nano))  # cents, or two figures that tell something
+    amount = f"${nano / NANO:.{digits}f}" if nano else "$0"
     return f"≥ {amount}" if unknown else amount
 
 

@@ -8,29 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .compare import (
-    AsOf,
-    Capable,
-    Cheap,
-    Deadline,
-    File,
-    Force,
-    Limit,
-    MaxCalls,
-    MaxUsd,
-    Offline,
-    Parallel,
-    Repeats,
-    Sample,
-    Search,
-    Seed,
-    SkipBad,
-    WebDate,
-    Wish,
-    WorldFile,
-    Yes,
-    runs_file,
-)
+from . import options
+from .compare import Wish, runs_file
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
@@ -38,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def advise(
-    questions: File,
+    questions: options.Questions,
     pipeline: Annotated[
         str, typer.Option("-p", "--pipeline", help="The pipeline whose stages are advised on.")
     ] = "fixed",
@@ -48,24 +27,24 @@ def advise(
     out: Annotated[
         list[Path] | None, typer.Option("-o", "--out", help="Write a report too: .html, .md, .json or .csv.")
     ] = None,
-    repeats: Repeats = 1,
-    cheap: Cheap = None,
-    capable: Capable = None,
-    search: Search = None,
-    offline: Offline = False,
-    world: WorldFile = None,
-    max_usd: MaxUsd = None,
-    max_calls: MaxCalls = None,
-    deadline: Deadline = None,
-    yes: Yes = False,
-    limit: Limit = None,
-    sample: Sample = None,
-    seed: Seed = 0,
-    skip_bad: SkipBad = False,
-    force: Force = False,
-    parallel: Parallel = None,
-    as_of: AsOf = None,
-    web_date: WebDate = None,
+    repeats: options.Repeats = 1,
+    cheap: options.Cheap = None,
+    capable: options.Capable = None,
+    search: options.Search = None,
+    offline: options.Offline = False,
+    world: options.World = None,
+    max_usd: options.MaxUsd = None,
+    max_calls: options.MaxCalls = None,
+    deadline: options.Deadline = None,
+    yes: options.Yes = False,
+    limit: options.Limit = None,
+    sample: options.Sample = None,
+    seed: options.Seed = 0,
+    skip_bad: options.SkipBad = False,
+    force: options.Force = False,
+    parallel: options.Parallel = None,
+    as_of: options.AsOf = None,
+    web_date: options.WebDate = None,
     json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
 ) -> None:
     """Swap one stage's tier at a time, all before it from the store, and tell which stages can go cheap."""

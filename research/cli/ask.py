@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from . import options
+
 if TYPE_CHECKING:
     from ..app import Asked
     from ..pipeline import Pipeline
@@ -31,20 +33,13 @@ class CiteBy(StrEnum):
 
 def ask(
     question: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
-    pipeline: Annotated[
-        str | None, typer.Option("-p", "--pipeline", help="A pipeline's name or file; fixed unless set.")
-    ] = None,
-    cheap: Annotated[str | None, typer.Option(help="The model of the cheap tier.", metavar="PROVIDER:MODEL")] = None,
-    capable: Annotated[
-        str | None, typer.Option(help="The model of the capable tier.", metavar="PROVIDER:MODEL")
-    ] = None,
+    pipeline: options.Pipeline = None,
+    cheap: options.Cheap = None,
+    capable: options.Capable = None,
     tools: Annotated[
         ToolsAs | None, typer.Option(help="Call tools natively, or by structured actions (small models).")
     ] = None,
-    search: Annotated[
-        str | None,
-        typer.Option(help="Engines to search, the next where one fails: brave,local:NAME.", metavar="NAMES"),
-    ] = None,
+    search: options.Search = None,
     region: Annotated[str | None, typer.Option(help="The country of results: us.", metavar="CODE")] = None,
     language: Annotated[str | None, typer.Option(help="The language of results: en.", metavar="CODE")] = None,
     recency: Annotated[
@@ -53,10 +48,8 @@ def ask(
     allow_addresses: Annotated[
         str | None, typer.Option(help="Ranges to read from although not public: 10.0.0.0/8.", metavar="RANGES")
     ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Ask the bundled sample web.")] = False,
-    world: Annotated[
-        Path | None, typer.Option("--world", help="Ask a recorded web and nothing else.", metavar="FILE")
-    ] = None,
+    offline: options.Offline = False,
+    world: options.World = None,
     record: Annotated[
         Path | None, typer.Option("--record", help="Keep what the web answers as a world file.", metavar="FILE")
     ] = None,
@@ -69,8 +62,8 @@ def ask(
         list[str] | None, typer.Option("--fresh", help="Reuse nothing, or not of this stage.", metavar="[STAGE]")
     ] = None,
     frozen: Annotated[bool, typer.Option("--frozen", help="Use recorded search replies and pages only.")] = False,
-    as_of: Annotated[str | None, typer.Option(help="The date that prompts are told.", metavar="DATE")] = None,
-    web_date: Annotated[str | None, typer.Option(help="The day whose web is asked.", metavar="DATE")] = None,
+    as_of: options.AsOf = None,
+    web_date: options.WebDate = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit 4 unless a search found it and each sentence has support.")
     ] = False,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from . import options
+
 if TYPE_CHECKING:
     from ..questions import Questions
     from ..rows import Choice
@@ -18,37 +20,25 @@ def batch(
     out: Annotated[
         Path, typer.Option("-o", "--out", help="The results, one JSON record a row; begun, or taken up again.")
     ],
-    pipeline: Annotated[
-        str | None, typer.Option("-p", "--pipeline", help="A pipeline's name or file; fixed unless set.")
-    ] = None,
-    cheap: Annotated[str | None, typer.Option(help="The model of the cheap tier.", metavar="PROVIDER:MODEL")] = None,
-    capable: Annotated[
-        str | None, typer.Option(help="The model of the capable tier.", metavar="PROVIDER:MODEL")
-    ] = None,
-    search: Annotated[
-        str | None, typer.Option(help="Engines to search, the next where one fails: brave,local:NAME.", metavar="NAMES")
-    ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Ask the bundled sample web.")] = False,
-    world: Annotated[
-        Path | None, typer.Option("--world", help="Ask a recorded web and nothing else.", metavar="FILE")
-    ] = None,
-    max_usd: Annotated[
-        str | None, typer.Option(help="The most that all commands on this --out may spend.", metavar="DOLLARS")
-    ] = None,
-    max_calls: Annotated[str | None, typer.Option(help="The most model calls of theirs.", metavar="N")] = None,
-    deadline: Annotated[str | None, typer.Option(help="Seconds that a row may take.", metavar="SECONDS")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Spend without --max-usd.")] = False,
+    pipeline: options.Pipeline = None,
+    cheap: options.Cheap = None,
+    capable: options.Capable = None,
+    search: options.Search = None,
+    offline: options.Offline = False,
+    world: options.World = None,
+    max_usd: options.MaxUsd = None,
+    max_calls: options.MaxCalls = None,
+    deadline: options.Deadline = None,
+    yes: options.Yes = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell what it may cost; with --sample run only those rows, and project.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(help="Only the first N rows.", metavar="N", min=1)] = None,
-    sample: Annotated[int | None, typer.Option(help="Only N rows drawn at random.", metavar="N", min=1)] = None,
-    seed: Annotated[int, typer.Option(help="Which random rows.", metavar="S")] = 0,
+    limit: options.Limit = None,
+    sample: options.Sample = None,
+    seed: options.Seed = 0,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Only rows that failed before.")] = False,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Go on without rows that can't be read.")] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Run rows again that another recipe has answered, and replace them.")
-    ] = False,
+    skip_bad: options.SkipBad = False,
+    force: options.Force = False,
     ordered: Annotated[bool, typer.Option("--ordered", help="Write results in the order of the questions.")] = False,
     provider_batch: Annotated[
         bool, typer.Option("--provider-batch", help="Send each stage as one batch of the provider's, at half price.")
@@ -67,11 +57,9 @@ def batch(
     ] = None,
     format: Annotated[str | None, typer.Option(help="The file's format, if its name does not tell.")] = None,
     encoding: Annotated[str | None, typer.Option(help="The file's encoding; UTF-8 unless set.")] = None,
-    parallel: Annotated[
-        int | None, typer.Option(help="The most rows at once; found out unless set.", metavar="N", min=1)
-    ] = None,
-    as_of: Annotated[str | None, typer.Option(help="The date that prompts are told.", metavar="DATE")] = None,
-    web_date: Annotated[str | None, typer.Option(help="The day whose web is asked.", metavar="DATE")] = None,
+    parallel: options.Parallel = None,
+    as_of: options.AsOf = None,
+    web_date: options.WebDate = None,
 ) -> None:
     """Answer a file of questions; stopped or killed, the same command goes on."""
     from ..questions import Questions

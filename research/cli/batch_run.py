@@ -20,6 +20,7 @@ from ..rows import LocalRows, OtherRecipeError, Selection
 from ..width import Gauge
 from .batch_provider import most, prepared
 from .batch_view import View
+from .ending import for_many
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -204,6 +205,7 @@ class Job:
         return self.exit_code
 
     async def run_rows(self) -> None:
+        for_many()
         if self.work is None:
             await self.batch.run()
             return

@@ -8,57 +8,26 @@ from typing import Annotated
 
 import typer
 
-from . import batch
+from . import batch, options
 
-File = Annotated[
-    Path, typer.Argument(help="A file of questions, best with reference answers, as `research batch` reads.")
-]
 Outs = Annotated[
     list[Path],
     typer.Option("-o", "--out", help="The report: .html, .md, .json or .csv; may be given several times."),
 ]
-Cheap = Annotated[str | None, typer.Option(help="The model of the cheap tier.", metavar="PROVIDER:MODEL")]
-Capable = Annotated[str | None, typer.Option(help="The model of the capable tier.", metavar="PROVIDER:MODEL")]
-Search = Annotated[
-    str | None, typer.Option(help="Engines to search, the next where one fails: brave,local:NAME.", metavar="NAMES")
-]
-Offline = Annotated[bool, typer.Option("--offline", help="Ask the bundled sample web.")]
-WorldFile = Annotated[Path | None, typer.Option("--world", help="Ask a recorded web and nothing else.", metavar="FILE")]
-Repeats = Annotated[int, typer.Option(help="How often each question is asked.", metavar="N", min=1, max=100)]
-MaxUsd = Annotated[
-    str | None, typer.Option(help="The most that all commands on this --out may spend.", metavar="DOLLARS")
-]
-MaxCalls = Annotated[str | None, typer.Option(help="The most model calls of theirs.", metavar="N")]
-Deadline = Annotated[str | None, typer.Option(help="Seconds that a run may take.", metavar="SECONDS")]
-Yes = Annotated[bool, typer.Option("--yes", help="Spend without --max-usd.")]
-Limit = Annotated[int | None, typer.Option(help="Only the first N questions.", metavar="N", min=1)]
-Sample = Annotated[int | None, typer.Option(help="Only N questions drawn at random.", metavar="N", min=1)]
-Seed = Annotated[int, typer.Option(help="Which random questions.", metavar="S")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without rows that can't be read.")]
-Force = Annotated[bool, typer.Option("--force", help="Run again what another recipe has answered, and replace it.")]
-Parallel = Annotated[int | None, typer.Option(help="The most runs at once.", metavar="N", min=1)]
-AsOf = Annotated[str | None, typer.Option(help="The date that prompts are told.", metavar="DATE")]
-WebDate = Annotated[str | None, typer.Option(help="The day whose web is asked.", metavar="DATE")]
-PriceAs = Annotated[
-    str | None,
-    typer.Option(
-        "--price-as", help="Recorded tokens at the prices of other models: cheap=P:M,capable=P:M.", metavar="TIER=MODEL"
-    ),
-]
 
 
 def compare(
-    questions: File,
+    questions: options.Questions,
     out: Outs,
     pipeline: Annotated[
         list[str], typer.Option("-p", "--pipeline", help="A pipeline's name or file; give at least two.")
     ],
-    repeats: Repeats = 1,
-    cheap: Cheap = None,
-    capable: Capable = None,
-    search: Search = None,
-    offline: Offline = False,
-    world: WorldFile = None,
+    repeats: options.Repeats = 1,
+    cheap: options.Cheap = None,
+    capable: options.Capable = None,
+    search: options.Search = None,
+    offline: options.Offline = False,
+    world: options.World = None,
     isolate: Annotated[
         bool,
         typer.Option(
@@ -68,19 +37,19 @@ def compare(
     judge: Annotated[
         bool, typer.Option("--judge", help="Let the capable model compare the answers too, each pair in both orders.")
     ] = False,
-    price_as: PriceAs = None,
-    max_usd: MaxUsd = None,
-    max_calls: MaxCalls = None,
-    deadline: Deadline = None,
-    yes: Yes = False,
-    limit: Limit = None,
-    sample: Sample = None,
-    seed: Seed = 0,
-    skip_bad: SkipBad = False,
-    force: Force = False,
-    parallel: Parallel = None,
-    as_of: AsOf = None,
-    web_date: WebDate = None,
+    price_as: options.PriceAs = None,
+    max_usd: options.MaxUsd = None,
+    max_calls: options.MaxCalls = None,
+    deadline: options.Deadline = None,
+    yes: options.Yes = False,
+    limit: options.Limit = None,
+    sample: options.Sample = None,
+    seed: options.Seed = 0,
+    skip_bad: options.SkipBad = False,
+    force: options.Force = False,
+    parallel: options.Parallel = None,
+    as_of: options.AsOf = None,
+    web_date: options.WebDate = None,
 ) -> None:
     """Run questions through several pipelines and report; stopped or killed, the same command goes on."""
     from ..errors import UsageError

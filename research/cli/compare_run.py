@@ -21,6 +21,7 @@ from ..store import key_of
 from ..width import Gauge
 from .batch_run import checked
 from .batch_view import View
+from .ending import for_many
 
 if TYPE_CHECKING:
     from ..app import App, Asked
@@ -197,6 +198,7 @@ class Comparing:
             view.line(f"{turns.earlier:,} runs are done; {turns.left:,} are left")
         view.begins(self.batch, turns)
         telling = asyncio.ensure_future(view.goes_on())
+        for_many()
         try:
             await self.batch.run()
         finally:

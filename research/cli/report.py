@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .compare import Outs, PriceAs, runs_file
+from . import options
+from .compare import Outs, runs_file
 
 if TYPE_CHECKING:
     from ..report import Gathered
@@ -20,7 +21,7 @@ def report(
         list[str], typer.Argument(help="Files of runs (compare's .runs.jsonl, batch's results), or run ids.")
     ],
     out: Outs,
-    price_as: PriceAs = None,
+    price_as: options.PriceAs = None,
 ) -> None:
     """Write the report of runs that are there; nothing is run, and nothing is paid."""
     import os
