@@ -180,6 +180,8 @@ def instructions(job: Job) -> str:
 
 
 def asked(job: Job, question: Question, facts: list[Fact], as_of: str) -> Request:
+    """The facts as they are shown. In the form `keyed` it is their quotes alone: small models copy names, dates and
+    marks around a quote as if they were part of it, and where it stands is told below the answer anyway."""
     numbers = {url: number for number, url in enumerate(by_source(facts), start=1)}
     rows = [
         {
@@ -192,7 +194,7 @@ def asked(job: Job, question: Question, facts: list[Fact], as_of: str) -> Reques
     keyed = job.params(SynthesizeParams).form == "keyed"
     given = {"question": question.text, "as_of": as_of, "facts": rows}
     text = "\n".join(
-        job.fenced(plain(row), f"source_{row['source']}") if keyed else job.fenced(line(row), f"fact {row['id']}")
+        job.fenced(row["quote"], f"source_{row['source']}") if keyed else job.fenced(line(row), f"fact {row['id']}")
         for row in rows
     )
     return job.request(given, {"question": question.text, "as_of": as_of, "facts": text or "(none)"})
@@ -201,12 +203,6 @@ def asked(job: Job, question: Question, facts: list[Fact], as_of: str) -> Reques
 def line(row: dict[str, Any]) -> str:
     dated = f", {row['date']}" if row["date"] else ""
     return f"{row['site']}{dated}: “{row['quote']}”"
-
-
-def plain(row: dict[str, Any]) -> str:
-    """The quote first, and no marks around it: small models copy a line from its beginning, marks and all."""
-    dated = f", {row['date']}" if row["date"] else ""
-    return f"{row['quote']} ({row['site']}{dated})"
 
 
 def by_source(facts: list[Fact]) -> dict[str, list[int]]:
@@ -232,7 +228,7 @@ def repair(count: int) -> str:
 
 KIND = Kind(
     name="synthesize",
-    version=3,
+    version=4,
     run=synthesize,
     gives=Answer,
     takes={"question": Question, "facts": list[Fact]},

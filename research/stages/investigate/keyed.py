@@ -57,15 +57,13 @@ class Keyed:
         )
 
     def _told(self, source: Source) -> str:
-        """What a source says, without its title: small models would give that for an answer."""
+        """What a source says, and nothing beside it: small models would give its title for an answer."""
         from ..locating import Passages
 
         if source.page is None or not source.readable:
             assert source.hit is not None
             return source.hit.snippet
-        page = source.page
-        dated = f", {page.date}" if page.date else ""
-        return f"{' … '.join(Passages(page).nearest(self.tools.question, SENTENCES))} ({page.site}{dated})"
+        return " … ".join(Passages(source.page).nearest(self.tools.question, SENTENCES))
 
     def _schema(self) -> dict[str, Any]:
         names = [*(f"source_{source.number}" for source in self.sources), "missing"]
