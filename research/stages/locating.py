@@ -16,6 +16,7 @@ LONGEST = 700  # characters of a passage
 TOGETHER = 3  # sentences of a passage, at most
 NEAREST = 6  # sentences that are looked at closely
 AROUND = 2  # of these, whose neighbours are looked at too
+FEWEST = 4  # content words of a claim, below which half a page bears it out
 NEGATED = 0.2  # taken off the score of a passage of which sentence and passage don't agree on "not"
 
 
@@ -57,7 +58,7 @@ class Passages:
 
     def bearing(self, claim: str) -> Located | None:
         """The passage that bears all of `claim` out as far as rules see, in the lowest grade; None if none does."""
-        place = self.best(claim)
+        place = self.best(claim) if len(content_words(claim)) >= FEWEST else None
         if place is None:
             return None
         found = compare(claim, prepared([self.page.text[place.start : place.end]], self.about))

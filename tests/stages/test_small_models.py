@@ -93,6 +93,7 @@ async def test_what_is_copied_leads_to_the_passage(tmp_path: Path, copy: str, qu
         "The gallery is not closed in winter.",
         "The tower of Ulm is 170 metres tall, Journal of Towers, 2001.",  # a reference is no evidence
         "Bread costs three euros in every town.",
+        "Ulm tower, steps",  # too little to tell
         "",
     ],
 )
