@@ -55,6 +55,7 @@ class Served:
     model: str
     count: int = 5
     pipeline: str = "fixed"
+    most: int = 1_000  # requests of a batch
     told: list[str] = field(default_factory=list)
     web: Towers = field(default_factory=Towers)
     batch: Batch | None = None
@@ -79,6 +80,8 @@ class Served:
         pipeline = stagewise(load_pipeline(self.pipeline))
         work = Stagewise.of(["cheap", "capable"], tiers, self.folder, self.told.append, gauge.check)
         work.collector.quiet = 0.15
+        for service in work.collector.services.values():
+            service.most = self.most
         work.collector.watch.sleep = lambda seconds: asyncio.sleep(0.01)
         models = {name: gauge.model(model) for name, model in work.models.items()}
         app = App(tiers.settings, models, price=tiers.prices.price)
@@ -390,3 +393,47 @@ async def test_a_provider_that_hangs_is_left_when_the_command_is_stopped(tmp_pat
             await running
         await lab.run()
         assert len(server.batches) == 4
+
+
+@EITHER
+async def test_a_batch_that_was_being_sent_when_the_command_ended_is_found_again(wire: str, tmp_path: Path) -> None:
+    made, model = SERVICES[wire]
+    async with made() as server:
+
+        async def created_unheard(writer: asyncio.StreamWriter, request: Any) -> None:
+            server.answer(request)
+            await hang()(writer, request)
+
+        server.faults.append(("POST /v1/(messages/)?batches$", created_unheard))
+        lab = Served(tmp_path, server, model)
+        running = asyncio.ensure_future(lab.run())
+        while not server.batches:
+            await asyncio.sleep(0.01)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert [sent.id for sent in under_way(tmp_path)] == [""]
+        await lab.run()
+        assert {record["state"] for record in lab.records()} == {"done"}
+        assert len(server.batches) == 4
+        assert server.twice() == []
+        assert lab.spent == (25 * HALF[wire], 25)
+
+
+async def test_a_batch_that_the_provider_no_longer_knows_is_asked_again(tmp_path: Path) -> None:
+    async with AnthropicServer(said) as server:
+        server.faults.append(("GET /v1/messages/batches/batch_1$", status(404, "not_found_error")))
+        lab = Served(tmp_path, server, "anthropic:claude-haiku-4-5")
+        await lab.run()
+        assert {record["state"] for record in lab.records()} == {"done"}
+        assert any("unknown to the provider" in line for line in lab.told)
+        assert len(server.batches) == 5
+
+
+async def test_a_stage_too_large_for_one_batch_goes_in_several(tmp_path: Path) -> None:
+    async with OpenAIServer(said) as server:
+        lab = Served(tmp_path, server, "openai:gpt-4o-mini", most=4)
+        await lab.run()
+        assert {record["state"] for record in lab.records()} == {"done"}
+        assert max(len(batch.requests) for batch in server.batches.values()) == 4
+        assert server.paid.total() == 25

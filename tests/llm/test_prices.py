@@ -60,6 +60,23 @@ def test_the_users_prices_stand_above_the_list() -> None:
     assert mine.price("openai:gpt-4o-mini", Usage(input=1)) == 150
 
 
+@pytest.mark.parametrize(
+    ("model", "usage", "nano"),
+    [
+        # $1 in, $5 out, cache: read $0.10, write $1.25: all of it halved
+        ("anthropic:claude-haiku-4-5", MIXED, (1_000 * 1_000 + 5_000 * 100 + 200 * 1_250 + 300 * 5_000) // 2),
+        ("openai:gpt-4o-mini", Usage(input=1_000, output=1_000), (1_000 * 150 + 1_000 * 600) // 2),
+        ("groq:llama-3.3-70b-versatile", Usage(input=1, output=2), (590 + 2 * 790) // 2),  # no price of its own
+        ("openai:gpt-4o", Usage(input=1_000, output=300), 1_000 * 100 // 2 + 300 * 400 // 2),  # the user's own
+        ("ollama:llama4", MIXED, 0),
+        ("openai:no-such-model", MIXED, None),
+    ],
+)  # fmt: skip
+def test_a_batch_costs_what_the_list_says_and_else_half(model: str, usage: Usage, nano: int | None) -> None:
+    settings = Settings(Path("/nowhere"), prices={"openai:gpt-4o": {"input": 0.1, "output": 0.4}})
+    assert Prices(settings, {}, batch=True).price(model, usage) == nano
+
+
 def test_fractions_of_a_nano_dollar_are_rounded_up() -> None:
     assert prices(prices={"a:b": {"input": 0.0001, "output": 0}}).price("a:b", Usage(input=1)) == 1
     assert prices(prices={"a:b": {"input": 0.0001, "output": 0}}).price("a:b", Usage(input=10)) == 1
