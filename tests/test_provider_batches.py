@@ -14,8 +14,9 @@ import pytest
 from research.app import App, load_pipeline
 from research.batch import Batch
 from research.batches import recipe_of
-from research.errors import UsageError
+from research.errors import StoreError, UsageError
 from research.limits.budget import Budget, Caps
+from research.llm.batching.kept import Kept
 from research.questions import Questions, Row
 from research.results import Results
 from research.rows import LocalRows, Selection
@@ -428,6 +429,23 @@ async def test_a_batch_that_the_provider_no_longer_knows_is_asked_again(tmp_path
         assert {record["state"] for record in lab.records()} == {"done"}
         assert any("unknown to the provider" in line for line in lab.told)
         assert len(server.batches) == 5
+
+
+async def test_where_the_record_can_not_be_kept_the_batch_ends_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreError("the record of batches can't be kept: disk full; check the disk")
+
+    async with OpenAIServer(said) as server:
+        lab = Served(tmp_path, server, "openai:gpt-4o-mini")
+        monkeypatch.setattr(Kept, "keep", full)
+        with pytest.raises(StoreError, match="disk full"):
+            await lab.run()
+        monkeypatch.undo()
+        await lab.run()
+        assert {record["state"] for record in lab.records()} == {"done"}
+        assert server.twice() == []
 
 
 async def test_a_stage_too_large_for_one_batch_goes_in_several(tmp_path: Path) -> None:

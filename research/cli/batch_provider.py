@@ -24,7 +24,8 @@ def prepared(wish: Wish, settings: Settings, pipeline: Pipeline, tiers: Tiers, v
     Raises: UsageError where that can't be, or where a batch under way would be paid for a second time.
     """
     if not wish.provider_batch:
-        refuse_what_is_under_way(wish, settings)
+        if not wish.dry_run or wish.choice.sample is not None:
+            refuse_what_is_under_way(wish, settings)
         return pipeline
     from ..stagewise import stagewise
 

@@ -151,6 +151,7 @@ class Job:
             from ..stagewise import Stagewise
 
             bound = (work := Stagewise.of(bound, tiers, account.folder, view.line, gauge.check)).models
+            stack.callback(work.collector.kept.close)
         models = {name: gauge.model(model) for name, model in bound.items()}
         stack.push_async_callback(tiers.aclose)
         app = App(settings, models, view.line, tiers.prices.price, tiers.prices.search_fee)

@@ -63,6 +63,7 @@ class Collector:
     _used: set[str] = field(default_factory=set)
     _calm: float = 0.0  # seconds since something stirred, without those in which nothing could
     _ours: set[str] = field(default_factory=set)  # batches that this process has sent
+    _broken: BaseException | None = None
     _turns: dict[str, asyncio.Lock] = field(default_factory=dict)
     _work: list[asyncio.Task[None]] = field(default_factory=list)
 
@@ -107,6 +108,8 @@ class Collector:
 
         Raises: ProviderError and StoreError, where nothing is known of that.
         """
+        if self._broken is not None:
+            raise copy.copy(self._broken)
         future = asyncio.get_running_loop().create_future()
         self._futures[wanted.name] = future
         found = self.kept.find(wanted.name)
@@ -135,7 +138,14 @@ class Collector:
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._work.append(task)
-        task.add_done_callback(self._work.remove)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        """Where the work itself fails (the record can't be kept, or a bug), all who wait are told."""
+        self._work.remove(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail([*self._futures], error)
+            self._broken = error
 
     async def _gather(self) -> None:
         looked = time.monotonic()
@@ -202,7 +212,7 @@ class Collector:
             self._watched.pop(batch).set()
         self._ready.extend(name for name in names if name in self._futures)
 
-    def _fail(self, names: Iterable[str], error: ResearchError) -> None:
+    def _fail(self, names: Iterable[str], error: BaseException) -> None:
         for name in names:
             future = self._futures.get(name)
             if future is not None and not future.done():

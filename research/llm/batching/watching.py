@@ -97,18 +97,28 @@ class Watch:
         """Cancel all that are under way, and wait for what they leave; how many there were. Raises: ProviderError."""
         sent = [one for one in self.kept.open() if one.model in self.services]
         for one in sent:
-            await self._persist(lambda one=one: self.services[one.model].cancel(one.id))  # type: ignore[misc]
+            await self._persist(lambda one=one: self._cancelled(one))  # type: ignore[misc]
         for one in sent:
             await self.to_its_end(one.name)
         return len(sent)
 
+    async def _cancelled(self, sent: Sent) -> None:
+        """Providers refuse to cancel what has ended."""
+        service = self.services[sent.model]
+        if not (await _looked(service, sent.id)).ended:
+            await service.cancel(sent.id)
+
     async def _read(self, service: Service, batch: str, progress: Progress) -> None:
+        """Results that were deleted at the provider are none."""
         chunk = []
-        async for named in service.results(progress):
-            chunk.append(named)
-            if len(chunk) >= CHUNK:
-                self.kept.keep(batch, chunk)
-                chunk = []
+        try:
+            async for named in service.results(progress):
+                chunk.append(named)
+                if len(chunk) >= CHUNK:
+                    self.kept.keep(batch, chunk)
+                    chunk = []
+        except UnknownModelError as error:
+            self.tell(f"  the results of {batch} are gone: {error}")
         self.kept.keep(batch, chunk)
 
     async def _find(self, sent: Sent) -> str | None:
