@@ -197,3 +197,16 @@ def as_json(value: Any, indent: int | None = 1) -> str:
     Raises: ValueError if there are any.
     """
     return escaped_json(json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False))
+
+
+def span(seconds: float) -> str:
+    """
+    >>> span(3.2), span(125), span(7384)
+    ('3 s', '2 min 5 s', '2 h 3 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600:,} h {whole % 3600 // 60} min"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..ledger import dollars
-from ..output import clean, on_one_line
+from ..output import clean, on_one_line, span
 
 if TYPE_CHECKING:
     from ..batch import Batch
@@ -145,16 +145,3 @@ class View:
 
 def listed(counts: Counter[str]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.most_common())
-
-
-def span(seconds: float) -> str:
-    """
-    >>> span(3.2), span(125), span(7384)
-    ('3 s', '2 min 5 s', '2 h 3 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600:,} h {whole % 3600 // 60} min"

@@ -272,3 +272,31 @@ def test_a_hold_without_an_end_stays_reserved() -> None:
     assert isinstance(hold, Hold)
     with pytest.raises(BudgetError):
         budget.reserve(1)
+
+
+def test_what_is_entrusted_outlives_its_process_and_is_settled_once(tmp_path: Path) -> None:
+    file, caps = tmp_path / "budget.db", Caps(usd=10 * CENT, calls=10)
+    first = Budget(caps, file)
+    first.reserve(4 * CENT, name="a-1")
+    hold, _ = first.reserve(4 * CENT, name="b-1")
+    hold.settle(1 * CENT)
+    first.close()
+    budget = Budget(caps, file)
+    assert budget.spent() == (1 * CENT, 1)
+    with pytest.raises(BudgetError):
+        budget.reserve(6 * CENT)
+    assert budget.may_free(6 * CENT, (0, 0))
+    for _ in range(2):  # asked for again, by whoever takes the work up
+        hold, _ = budget.reserve(4 * CENT, share=(9 * CENT, 1), name="a-1")
+        hold.settle(2 * CENT)
+        hold, _ = budget.reserve(4 * CENT, name="b-1")
+        hold.settle(1 * CENT)
+    assert budget.spent() == (3 * CENT, 2)
+    budget.reserve(7 * CENT, name="never-sent")
+    budget.tidy({"a-1"})
+    hold, _ = budget.reserve(7 * CENT, name="c-1")
+    hold.release()
+    hold, _ = budget.reserve(7 * CENT, name="b-1")
+    hold.settle(7 * CENT)
+    assert budget.spent() == (10 * CENT, 3)
+    budget.close()

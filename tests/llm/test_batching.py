@@ -17,6 +17,7 @@ from research.llm.batching.kept import Kept
 from research.llm.batching.model import BatchedModel
 from research.llm.batching.openai import OpenAIBatches
 from research.llm.batching.service import Reply, Talk
+from research.llm.batching.watching import Watch
 from research.llm.endpoint import Endpoint
 from research.llm.messages import Message, Request
 from research.llm.wires import WIRES, Encoded
@@ -70,6 +71,39 @@ async def test_a_batch_without_a_name_is_found_by_time_size_and_its_results() ->
         assert await service.find("", {"a-1", "a-2"}, since + 3_600, []) is None
         server.batches[ours].created -= 3_600
         assert await service.find("", {"a-1", "a-2"}, since, []) is None
+        await talk.aclose()
+
+
+async def test_a_key_that_is_echoed_is_not_kept() -> None:
+    async with AnthropicServer(lambda body: f"The key is {KEY}.") as server:
+        talk = Talk(endpoint(server, "anthropic"), {"anthropic-version": VERSION})
+        service = AnthropicBatches(talk)
+        id = await service.create("", [service.line("a-1", encoded("anthropic"))])
+        while not (progress := await service.look(id)).ended:
+            pass
+        [(name, reply)] = [named async for named in service.results(progress)]
+        assert (name, reply.body["content"][0]["text"]) == ("a-1", "The key is [key].")
+        await talk.aclose()
+
+
+async def test_a_strangers_batch_is_not_taken_for_ours(tmp_path: Path) -> None:
+    """Two of one size were created at about the time, and neither had ended when ours was looked for."""
+    async with AnthropicServer(lambda body: "Four.") as server:
+        here = endpoint(server, "anthropic")
+        talk = Talk(here, {"anthropic-version": VERSION})
+        service, kept = AnthropicBatches(talk), Kept(tmp_path / "kept.db")
+        kept.begin("ours", here.name, ["a-1"], "plan")
+        ours = await service.create("ours", [service.line("a-1", encoded("anthropic"))])
+        await service.create("", [service.line("b-1", encoded("anthropic"))])
+        watch = Watch({here.name: service}, kept, sleep=lambda seconds: asyncio.sleep(0))
+        await watch.recover()
+        assert kept.open()[0].id != ours
+        await watch.to_its_end("ours")
+        found = kept.find("a-1")
+        assert found is not None
+        assert found[1] is not None
+        assert found[1].body["content"][0]["text"] == "Four."
+        kept.close()
         await talk.aclose()
 
 

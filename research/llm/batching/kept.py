@@ -80,11 +80,15 @@ class Kept:
             db.execute("DELETE FROM requests WHERE batch = ?", (batch,))
             db.execute("DELETE FROM batches WHERE name = ?", (batch,))
 
-    def keep(self, batch: str, replies: Iterable[tuple[str, Reply]]) -> None:
-        """Replies of a batch, as they are read; names that are none of its requests are passed over."""
+    def keep(self, batch: str, replies: Iterable[tuple[str, Reply]]) -> int:
+        """Replies of a batch, as they are read; names that are none of its requests are passed over. Gives how many
+        are of it."""
         rows = [(json.dumps(reply), *_parts(name), batch) for name, reply in replies if "-" in name]
         with self._transaction() as db:
-            db.executemany("UPDATE requests SET reply = ? WHERE digest = ? AND number = ? AND batch = ?", rows)
+            return sum(
+                db.execute("UPDATE requests SET reply = ? WHERE digest = ? AND number = ? AND batch = ?", row).rowcount
+                for row in rows
+            )
 
     def end(self, batch: str, gone: str = MISSING, reply: Reply | None = None) -> None:
         """No more will come of it: what has no reply has none, or `reply`."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from research.errors import ProviderError, UnreachableError, UsageError
 from research.llm.endpoint import Endpoint, authorization
 from research.llm.failures import failure
-from research.llm.redaction import secrets_of
+from research.llm.redaction import BLANK, secrets_of
 from research.llm.wires import Encoded
 from research.llm.wires.base import load
 
@@ -98,7 +98,7 @@ class Talk:
         body = b""
         async for piece in self._pieces(method, path, deadline, content, kind, params):
             body += piece
-        return load(body, self.endpoint.name)
+        return self._loaded(body)
 
     async def lines(self, path: str) -> AsyncGenerator[Json, None]:
         """The JSON lines of a file. Raises: as `ask`."""
@@ -107,9 +107,15 @@ class Talk:
             *whole, rest = (rest + piece).split(b"\n")
             for line in whole:
                 if line.strip():
-                    yield load(line, self.endpoint.name)
+                    yield self._loaded(line)
         if rest.strip():
-            yield load(rest, self.endpoint.name)
+            yield self._loaded(rest)
+
+    def _loaded(self, data: bytes) -> Json:
+        """With no secret in it: replies are kept on disk."""
+        for secret in self._secrets:
+            data = data.replace(secret.encode(), BLANK.encode())
+        return load(data, self.endpoint.name)
 
     async def _pieces(
         self, method: str, path: str, deadline: float, content: bytes | None = None, kind: str = "",

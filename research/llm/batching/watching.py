@@ -16,6 +16,7 @@ from typing import TypeVar
 from research.errors import ProviderError, UnknownModelError
 from research.llm.batching.kept import SENDING, Kept, Sent
 from research.llm.batching.service import CANCELLED, EXPIRED, MISSING, Progress, Reply, Service
+from research.output import span
 
 T = TypeVar("T")
 
@@ -72,26 +73,34 @@ class Watch:
 
         Raises: ProviderError, where that can't be seen; the batch goes on.
         """
-        sent, pause = self._sent(batch), FIRST
-        service, told, at = self.services[sent.model], "", 0.0
-        while True:
-            progress = await self._persist(lambda: _looked(service, sent.id))
-            words, now = _told(sent, progress), time.monotonic()
-            if progress.ended or words != told or now - at >= EVERY:
-                self.tell(f"  {words}, {round(time.time() - sent.begun):,} s")
-                told, at = words, now
-            if progress.ended:
-                break
-            await self.sleep(pause)
-            pause = min(pause * GROWTH, LONGEST)
+        sent = self._sent(batch)
+        service, progress = self.services[sent.model], await self._ended(sent)
         if progress.refused is not None:
             status = _status(progress)
             if status == TOO_MANY:
                 self.narrow[sent.model] = max(1, sent.size // 2)
             self.kept.end(batch, reply=Reply(status, progress.refused))
             return
-        await self._persist(lambda: self._read(service, batch, progress))
+        ours = await self._persist(lambda: self._read(service, batch, progress))
+        if progress.done and not ours and (id := await self._persist(lambda: self._find(sent))):
+            self.kept.created(batch, id)  # what was taken for this one was a stranger's
+            await self.to_its_end(batch)
+            return
         self.kept.end(batch, {"expired": EXPIRED, "cancelled": CANCELLED}.get(progress.status, MISSING))
+
+    async def _ended(self, sent: Sent) -> Progress:
+        """How it ended; until then it is told how it goes on."""
+        service, pause, told, at = self.services[sent.model], FIRST, "", 0.0
+        while True:
+            progress = await self._persist(lambda: _looked(service, sent.id))
+            words, now = _told(sent, progress), time.monotonic()
+            if progress.ended or words != told or now - at >= EVERY:
+                self.tell(f"  {words}, {span(time.time() - sent.begun)}")
+                told, at = words, now
+            if progress.ended:
+                return progress
+            await self.sleep(pause)
+            pause = min(pause * GROWTH, LONGEST)
 
     async def cancel(self) -> int:
         """Cancel all that are under way, and wait for what they leave; how many there were. Raises: ProviderError."""
@@ -108,18 +117,18 @@ class Watch:
         if not (await _looked(service, sent.id)).ended:
             await service.cancel(sent.id)
 
-    async def _read(self, service: Service, batch: str, progress: Progress) -> None:
-        """Results that were deleted at the provider are none."""
-        chunk = []
+    async def _read(self, service: Service, batch: str, progress: Progress) -> int:
+        """How many results were of this batch. Those that were deleted at the provider are none."""
+        chunk, ours = [], 0
         try:
             async for named in service.results(progress):
                 chunk.append(named)
                 if len(chunk) >= CHUNK:
-                    self.kept.keep(batch, chunk)
+                    ours += self.kept.keep(batch, chunk)
                     chunk = []
         except UnknownModelError as error:
             self.tell(f"  the results of {batch} are gone: {error}")
-        self.kept.keep(batch, chunk)
+        return ours + self.kept.keep(batch, chunk)
 
     async def _find(self, sent: Sent) -> str | None:
         names = set(self.kept.names(sent.name))
