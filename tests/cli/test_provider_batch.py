@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import signal
 import sqlite3
 import subprocess
@@ -158,3 +159,23 @@ async def test_killed_in_every_stage_nothing_is_paid_twice(home: Path) -> None:
         with sqlite3.connect(budget) as account:
             spent = account.execute("SELECT usd, calls FROM settled").fetchone()
         assert spent == (server.paid.total() * HALF["anthropic"], server.paid.total())
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_killed_at_random_nothing_is_paid_twice(seed: int, home: Path) -> None:
+    """The pace of the command is that of its looks at the batches, so that kills meet all that it does."""
+    chance = random.Random(seed)
+    async with AnthropicServer(said) as server:
+        command = Command(home, server, *ONE_STAGE, "--max-usd", "1", "--provider-batch")
+        for _ in range(12):
+            process = await command.begin()
+            await asyncio.sleep(chance.uniform(0.6, 2.6))
+            if process.returncode is not None:
+                break
+            process.kill()
+            await process.wait()
+        code, _, told = await command.run()
+        assert code == 0, told
+        assert {record["state"] for record in command.records()} == {"done"}
+        assert (len(server.batches), server.paid.total(), server.twice()) == (1, 3, [])
