@@ -421,6 +421,25 @@ async def test_a_batch_that_was_being_sent_when_the_command_ended_is_found_again
         assert lab.spent == (25 * HALF[wire], 25)
 
 
+@EITHER
+async def test_a_provider_that_takes_no_batch_for_long_ends_the_rows_and_is_asked_anew_by_the_next_command(
+    wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, model = SERVICES[wire]
+    async with made() as server:
+        monkeypatch.setattr("research.llm.batching.watching.PATIENCE", 0.0)
+        server.faults.extend([("POST /v1/(messages/)?batches$", status(503))] * 2)
+        lab = Served(tmp_path, server, model)
+        batch = await lab.run()
+        assert batch.tally.errors == {"OverloadedError": 5}
+        assert lab.spent == (0, 0)
+        server.faults.clear()
+        await lab.run()
+        assert {record["state"] for record in lab.records()} == {"done"}
+        assert len(server.batches) == 4
+        assert lab.spent == (25 * HALF[wire], 25)
+
+
 async def test_a_batch_that_the_provider_no_longer_knows_is_asked_again(tmp_path: Path) -> None:
     async with AnthropicServer(said) as server:
         server.faults.append(("GET /v1/messages/batches/batch_1$", status(404, "not_found_error")))

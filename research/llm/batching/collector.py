@@ -78,7 +78,7 @@ class Collector:
         await self.watch.recover()
         for sent in self.kept.open():
             if sent.model in self.services:
-                self._begin(self._watch(sent.name))
+                self._follow(sent.name)
         self._begin(self._gather())
         self._begin(self._hand_over())
         return self
@@ -117,8 +117,8 @@ class Collector:
             self._waiting[wanted.name] = wanted
         elif found[1] is not None:
             self._ready.append(wanted.name)
-        elif found[0] not in self._watched:
-            self._begin(self._watch(found[0]))
+        else:
+            self._follow(found[0])
         self._stir()
         try:
             reply: tuple[Reply, bool] = await future
@@ -134,6 +134,12 @@ class Collector:
 
     def _stir(self) -> None:
         self._calm = 0.0
+
+    def _follow(self, batch: str) -> None:
+        """Have it watched, if it is not yet."""
+        if batch not in self._watched:
+            self._watched[batch] = asyncio.Event()
+            self._begin(self._watch(batch))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -189,11 +195,13 @@ class Collector:
         """Sends a batch of (name, stage, line), and waits for it."""
         batch, names = f"research-{uuid4().hex[:20]}", [name for name, _, _ in part]
         self._ours.add(batch)
+        self._watched[batch] = asyncio.Event()
         try:
             stages = Counter(stage for _, stage, _ in part)
             self.kept.begin(batch, model, names, ", ".join(stages))
             await self.watch.create(batch, [line for _, _, line in part])
         except ResearchError as error:
+            self._watched.pop(batch).set()
             self._fail(names, error)
             return
         finally:
@@ -201,7 +209,6 @@ class Collector:
         await self._watch(batch)
 
     async def _watch(self, batch: str) -> None:
-        self._watched[batch] = asyncio.Event()
         names = self.kept.names(batch)
         try:
             await self.watch.to_its_end(batch)

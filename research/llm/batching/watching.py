@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from research.errors import ProviderError, UnknownModelError
+from research.errors import OverloadedError, ProviderError, UnknownModelError
 from research.llm.batching.kept import SENDING, Kept, Sent
 from research.llm.batching.service import CANCELLED, EXPIRED, MISSING, Progress, Reply, Service
 from research.output import span
@@ -73,7 +73,7 @@ class Watch:
 
         Raises: ProviderError, where that can't be seen; the batch goes on.
         """
-        sent = self._sent(batch)
+        sent = await self._surely(self._sent(batch))
         service, progress = self.services[sent.model], await self._ended(sent)
         if progress.refused is not None:
             status = _status(progress)
@@ -87,6 +87,17 @@ class Watch:
             await self.to_its_end(batch)
             return
         self.kept.end(batch, {"expired": EXPIRED, "cancelled": CANCELLED}.get(progress.status, MISSING))
+
+    async def _surely(self, sent: Sent) -> Sent:
+        """With its id. Raises: ProviderError, where it never came to be."""
+        if sent.id:
+            return sent
+        id = await self._persist(lambda: self._find(sent))
+        if not id:
+            self.kept.drop(sent.name)
+            raise OverloadedError(f"{sent.model}: the batch could not be created. Run it again later.")
+        self.kept.created(sent.name, id)
+        return sent._replace(id=id)
 
     async def _ended(self, sent: Sent) -> Progress:
         """How it ended; until then it is told how it goes on."""
