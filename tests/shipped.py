@@ -12,6 +12,7 @@ from typing import Any
 
 from research.app import App, Asked, Dates
 from research.llm.messages import Completion, Request, ToolCall, Usage
+from research.llm.providers import BUILTIN
 from research.llm.scripted import ScriptedModel
 from research.loading import load
 from research.pipeline import Pipeline
@@ -113,7 +114,8 @@ class Laboratory:
     def __post_init__(self) -> None:
         self.cheap = ScriptedModel(reply, "scripted:cheap")
         self.capable = ScriptedModel(reply, "scripted:capable")
-        self.app = App(Settings(self.home), {"cheap": self.cheap, "capable": self.capable})
+        models = {"cheap": self.cheap, "capable": self.capable, BUILTIN: self.cheap}
+        self.app = App(Settings(self.home), models)
 
     async def ask(self, pipeline: Pipeline, fresh: Collection[str] = (), **options: Any) -> Asked:
         self.cheap.requests.clear()

@@ -14,6 +14,7 @@ import pytest
 from research.app import Asked
 from research.ledger import as_if_cold, in_vain, paid, seconds_as_if_cold, timetable, used
 from research.llm.messages import Account, Completion, Request
+from research.llm.providers import BUILTIN
 from research.llm.scripted import ScriptedModel
 from research.records import Hit, Page
 from research.store import digest
@@ -58,7 +59,7 @@ class SlowWeb(SmallWeb):
 def slow(home: Path, of_model: Callable[[Request], float] | None = None, **pages: float) -> Laboratory:
     laboratory = Laboratory(home, SlowWeb(pages={name[1:]: seconds for name, seconds in pages.items()}))
     seconds = of_model or (lambda request: delay(request.purpose, repr(request.given)))
-    models = {"cheap": laboratory.cheap, "capable": laboratory.capable}
+    models = {"cheap": laboratory.cheap, "capable": laboratory.capable, BUILTIN: laboratory.cheap}
     laboratory.app.models = {tier: SlowModel(model, seconds) for tier, model in models.items()}
     laboratory.app.price = lambda _name, usage: 7 * usage.input + 31 * usage.output
     return laboratory

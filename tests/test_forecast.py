@@ -15,6 +15,7 @@ from research.app import load_pipeline
 from research.bounds import RULES, Range
 from research.forecast import Row, Terms, forecast, total
 from research.llm.messages import Completion, Request, ToolCall, Usage
+from research.llm.providers import BUILTIN
 from research.loading import load
 from research.pipeline import Pipeline
 from research.records import Hit, Outcome, Page
@@ -22,7 +23,7 @@ from research.settings import PIPELINES
 from research.stages import KINDS
 from tests.shipped import NAMES, QUESTION, Laboratory, SmallWeb, extracted
 
-BOTH = {"cheap": "mine:cheap", "capable": "mine:capable"}
+BOTH = {"cheap": "mine:cheap", "capable": "mine:capable", BUILTIN: "mine:cheap"}
 
 
 def price(model: str, usage: Usage) -> int | None:

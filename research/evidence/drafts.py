@@ -57,11 +57,16 @@ def caused(text: str) -> tuple[Cause, str]:
     return cause, text[found.end() :]
 
 
-def lacked(text: str) -> tuple[Cause, str]:
-    """What a reply says is missing, and the kind of reason; both "" where it says that nothing is, or no more than
-    the kind: small models repeat that from the prompt."""
+def lacked(text: str, told: Sequence[str] = ()) -> tuple[Cause, str]:
+    """What a reply says is missing, and the kind of reason; both "" where it says that nothing is, no more than the
+    kind, or what it has `told` already: small models repeat what stands in the prompt and what they wrote."""
     cause, what = caused(text)
-    return (cause, told) if (told := lacking(what)) else ("", "")
+    again = bool(what.strip()) and any(_bare(what) in _bare(one) for one in told)
+    return (cause, why) if not again and (why := lacking(what)) else ("", "")
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(" .\"'“”")
 
 
 def lacking(text: str) -> str:

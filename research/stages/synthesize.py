@@ -118,7 +118,8 @@ async def keyed(job: Job, request: Request, facts: list[Fact]) -> tuple[Draft, C
     reply: type[BaseModel] = create_model("Keyed", **fields, missing=(str, ...))
     said: dict[str, str] = (await job.ask(request, reply, read_aloud(job, facts))).model_dump()
     text, withheld = joined(job, said, facts)
-    cause, missing = lacked(without_prompt(said["missing"], instructions(job))[0])
+    missing = without_prompt(said.pop("missing"), instructions(job))[0]
+    cause, missing = lacked(missing, [*said.values()])
     return Draft(text, missing=missing, cause=cause, withheld=withheld), cite(text, facts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from research.evidence.drafts import read
+from research.evidence.drafts import lacked, read
 from research.evidence.leaks import without_prompt
 
 PROMPT = "You answer a question from numbered facts, and from nothing else. Copy numbers, dates and names as the facts have them."
@@ -58,3 +58,18 @@ def test_a_page_about_prompts_may_be_quoted() -> None:
     said = "It reads: copy numbers, dates and names as the facts have them [1]."
     assert without_prompt(said, PROMPT, ["Copy numbers, dates and names as the facts have them."]) == (said, 0)
     assert without_prompt(said, PROMPT)[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("missing", "found"),
+    [
+        ("the year before", ("", "the year before")),
+        ("false premise: the tower was never built", ("false premise", "the tower was never built")),
+        ("false premise: It is  3 percent", ("", "")),  # which is what was told
+        ("it is 3 percent.", ("", "")),
+        ("false premise:", ("", "")),
+        ("", ("", "")),
+    ],
+)
+def test_what_was_told_is_not_missing(missing: str, found: tuple[str, str]) -> None:
+    assert lacked(missing, ["It is 3 percent.", ""]) == found

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from research.app import Asked
+from research.llm.extractive import ExtractiveModel
 from research.llm.messages import Request
+from research.llm.providers import BUILTIN
 from research.records import Ending, Grade, Hit, Outcome, Page
 from tests.shipped import QUESTION, Laboratory, SmallWeb, copied, reply
 
@@ -38,7 +40,8 @@ class OnePage(SmallWeb):
         return Page(url=url, outcome=Outcome.OK, title="Ulm minster", site="Towers", text=TEXT)
 
 
-async def asked(folder: Path, replies: Mapping[str, Any], most: int = 1) -> tuple[Laboratory, Asked, OnePage]:
+async def asked(folder: Path, replies: Mapping[str, Any]) -> tuple[Laboratory, Asked, OnePage]:
+    """With a model that copies, in place of the rules."""
     web = OnePage()
     laboratory = Laboratory(folder / "home", web)
 
@@ -46,7 +49,7 @@ async def asked(folder: Path, replies: Mapping[str, Any], most: int = 1) -> tupl
         return replies[request.purpose] if request.purpose in replies else reply(request)
 
     laboratory.cheap._script = script
-    pipeline = copied(folder / "p", "small", small_toml=("\nmost = 1\n", f"\nmost = {most}\n"))
+    pipeline = copied(folder / "p", "small", small_toml=(f'model = "{BUILTIN}"', 'model = "cheap"'))
     return laboratory, await laboratory.ask(pipeline), web
 
 
@@ -78,7 +81,7 @@ async def test_the_question_itself_is_searched_whatever_is_written(
     ],
 )
 async def test_what_is_copied_leads_to_the_passage(tmp_path: Path, copy: str, quote: str, grade: Grade) -> None:
-    laboratory, result, _ = await asked(tmp_path, {"extract": {"quote_1": copy}})
+    laboratory, result, _ = await asked(tmp_path, {"extract": {"quote_1": copy, "quote_2": ""}})
     [request] = [one for one in laboratory.capable.requests if one.purpose == "synthesize"]
     assert [fact["quote"] for fact in request.given["facts"]] == [quote]
     fact = result.answer.citations[0].fact
@@ -98,13 +101,27 @@ async def test_what_is_copied_leads_to_the_passage(tmp_path: Path, copy: str, qu
     ],
 )
 async def test_what_no_passage_bears_out_is_dropped(tmp_path: Path, copy: str) -> None:
-    laboratory, result, _ = await asked(tmp_path, {"extract": {"quote_1": copy}})
+    laboratory, result, _ = await asked(tmp_path, {"extract": {"quote_1": copy, "quote_2": ""}})
     assert result.answer.ending is Ending.NOT
     assert result.answer.cause == "no evidence"
     assert not laboratory.capable.requests
 
 
 async def test_two_copies_of_one_passage_are_one_fact(tmp_path: Path) -> None:
-    laboratory, _, _ = await asked(tmp_path, {"extract": {"quote_1": HEIGHT, "quote_2": HEIGHT}}, most=2)
+    laboratory, _, _ = await asked(tmp_path, {"extract": {"quote_1": HEIGHT, "quote_2": HEIGHT}})
     [request] = [one for one in laboratory.capable.requests if one.purpose == "synthesize"]
     assert [fact["quote"] for fact in request.given["facts"]] == [HEIGHT]
+
+
+async def test_the_built_in_rules_give_the_best_of_a_page_in_either_form(tmp_path: Path) -> None:
+    laboratory, _, _ = await asked(tmp_path, {})
+    laboratory.app.models = {**laboratory.app.models, BUILTIN: ExtractiveModel()}
+    pipeline = copied(tmp_path / "p", "small")
+    assert pipeline.stages["extract"].model == BUILTIN
+    result = await laboratory.ask(pipeline)
+    [request] = [one for one in laboratory.capable.requests if one.purpose == "synthesize"]
+    quotes = [fact["quote"] for fact in request.given["facts"]]
+    assert quotes[0] == HEIGHT
+    assert len(quotes) <= 2
+    assert all(fact["quote"] in TEXT for fact in request.given["facts"])
+    assert result.answer.citations

@@ -72,6 +72,7 @@ class Keyed:
 
     def text(self, reply: str) -> str:
         """The reply as a text with citations; empty for one that fits no form."""
+        from ...evidence.drafts import lacked
         from ...evidence.markers import cite
         from ...llm.structured import parse_json
 
@@ -80,7 +81,8 @@ class Keyed:
         except MalformedError:
             return ""
         lines = [self._cited(cite(said[f"source_{one.number}"], []).text.strip(), one.number) for one in self.sources]
-        missing = said["missing"].strip()
+        missing = said.pop("missing").strip()
+        missing = missing if lacked(missing, [*said.values()])[1] else ""
         return " ".join(filter(None, lines)) + (f"\nMISSING: {missing}" if missing else "")
 
     @staticmethod
