@@ -515,7 +515,7 @@ async def test_a_server_that_is_not_set_up_is_told(tables: Any, told: str) -> No
 
 async def test_without_the_sdk_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    with pytest.raises(UsageError, match=re.escape("pip install 'research[mcp]'")):
+    with pytest.raises(UsageError, match=re.escape("pip install 'mcp >= 2.3, < 3'")):
         async with Servers({"bad": {"command": (sys.executable,)}}).needed(["bad"]):
             pass
 

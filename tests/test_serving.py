@@ -137,7 +137,7 @@ def test_without_the_sdk_the_command_says_how_to_install_it(tmp_path: Path) -> N
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "pip install 'research[mcp]'" in done.stderr
+    assert "pip install 'mcp >= 2.3, < 3'" in done.stderr
     assert done.stdout == ""
 
 

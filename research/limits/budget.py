@@ -202,6 +202,10 @@ class Purse:
     def __post_init__(self) -> None:
         self._began = self.clock()
 
+    @property
+    def counts_calls(self) -> bool:
+        return self.budget.caps.calls is not None
+
     async def reserve(
         self, worst: Callable[[], int], *, answering: bool = False, calls: int = 1, name: str = ""
     ) -> Hold:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 TIMEOUT = 30.0  # seconds for starting, and for a call
 LISTS = 20  # pages of a server's list of tools
 LONGEST_ERROR = 1_000  # characters
-MISSING = "that needs the MCP SDK; install the extra: pip install 'research[mcp]'"
+MISSING = f"that needs the MCP SDK; install it: {sys.executable} -m pip install 'mcp >= 2.3, < 3'"
 
 
 @dataclass(frozen=True)

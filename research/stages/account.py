@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..limits.budget import Hold
     from .job import Job
 
-BUILTIN = "builtin:"  # models that call nobody, and for which nothing is reserved
+BUILTIN = "builtin:"  # models that cost nothing, so that nothing is reserved for them unless calls are counted
 
 
 class JobAccount:
@@ -33,7 +33,7 @@ class JobAccount:
     async def reserve(self, most: Usage, name: str = "") -> Callable[[Attempt], None]:
         """Raises: BudgetError if a cap would be passed."""
         job, hold = self._job, None
-        if job.purse is not None and not job.model.name.startswith(BUILTIN):
+        if job.purse is not None and (job.purse.counts_calls or not job.model.name.startswith(BUILTIN)):
             hold = await job.purse.reserve(lambda: self._worst(most), answering=job.answering, name=name)
 
         def settle(attempt: Attempt) -> None:

@@ -50,6 +50,14 @@ def test_json_has_both_spans_of_every_citation(home: Path) -> None:
         assert fact["url"].split("/")[2].endswith(".example")
 
 
+def test_calls_of_the_built_in_model_are_counted_where_calls_are_capped(home: Path) -> None:
+    done = research(home, "ask", "--offline", "--json", "--fresh", "--max-calls", "5", QUESTION)
+    assert json.loads(done.stdout)["paid"]["models"] == 5  # of the seven that it would take
+    done = research(home, "ask", "--offline", "--fresh", "--max-calls", "2", QUESTION)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "2 of --max-calls 2" in done.stderr
+
+
 def test_from_standard_input(home: Path) -> None:
     assert research(home, "ask", "--offline", "-", stdin=QUESTION.encode()).returncode == 0
     done = research(home, "ask", "--offline", "-", stdin=b"\xff\xfe?")
