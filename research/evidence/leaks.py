@@ -10,7 +10,7 @@ from ..sentences import spans, words
 
 RUN = 8  # words in a row that no answer shares with a prompt by chance
 
-_FENCE = re.compile(r"</?data-[0-9a-f]{16}[^<>\n]{0,120}>")
+_FENCE = re.compile(r"</?data-(?:[0-9a-f]{16}[^<>\n]{0,120}>?|[0-9a-f]{0,15}\Z)")  # whole, or broken off
 
 
 def without_prompt(text: str, prompt: str, evidence: Sequence[str] = ()) -> tuple[str, int]:

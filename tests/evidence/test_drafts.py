@@ -54,6 +54,14 @@ def test_sentences_of_the_prompt_are_left_out() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "broken", ["<data-", "</data-01234567", "<data-0123456789abcdef", '<data-0123456789abcdef label="pa']
+)
+def test_fences_go_where_they_are_broken_off(broken: str) -> None:
+    assert without_prompt(f"It is 3 [1]. {broken}", PROMPT) == ("It is 3 [1].", 0)
+    assert without_prompt("It is <data-binding> [1].", PROMPT) == ("It is <data-binding> [1].", 0)
+
+
 def test_a_page_about_prompts_may_be_quoted() -> None:
     said = "It reads: copy numbers, dates and names as the facts have them [1]."
     assert without_prompt(said, PROMPT, ["Copy numbers, dates and names as the facts have them."]) == (said, 0)
