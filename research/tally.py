@@ -17,8 +17,8 @@ _LABELS = {str(outcome) for outcome in Outcome} | {*_PASSING}
 @dataclass(frozen=True)
 class Tally:
     """`found` hits were to be read, `read` were, `pdf` of them as PDF; `lost` counts the others that were tried by
-    outcome. `snippets` of the `cited` sources are cited by their snippet only. `skipped` is what engines said that
-    did not answer.
+    outcome, and `unread` tells of each: "blocked: https://…". `snippets` of the `cited` sources are cited by their
+    snippet only. `skipped` is what engines said that did not answer.
     """
 
     found: int = 0
@@ -28,6 +28,7 @@ class Tally:
     cited: int = 0
     snippets: int = 0
     skipped: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """As it stands under an answer.
@@ -60,6 +61,7 @@ def tally(lines: Iterable[Mapping[str, Any]], answer: Answer | None = None) -> T
         cited=len(cited),
         snippets=sum(grade is Grade.SNIPPET for grade in cited.values()),
         skipped=tuple(dict.fromkeys(note for note in notes if note.startswith("skipped "))),
+        unread=tuple(reason for stage in stages for reason in stage.left if ": " in reason),
     )
 
 

@@ -40,7 +40,8 @@ def test_of_a_stage_that_wants_some() -> None:
     )
     counted = tally(lines, Answer(text="x", ending=Ending.ANSWERED, citations=citations))
     lost = {"gone": 2, "timed out": 1, "not read": 1}
-    assert counted == Tally(found=9, read=2, pdf=1, lost=lost, cited=2, snippets=1)
+    unread = ("gone: https://a.test/", "timed out: not there", "https://b.test: odd", "gone: x")
+    assert counted == Tally(found=9, read=2, pdf=1, lost=lost, cited=2, snippets=1, unread=unread)
     assert str(counted) == ("9 found, 2 read (1 PDF), 2 gone, 1 timed out, 1 not read, 2 cited (1 by its snippet only)")
 
 
@@ -52,6 +53,7 @@ def test_of_a_stage_that_takes_all() -> None:
         {"event": "dropped", "stage": "fetch", "item": 2, "reason": "not reached: https://b.test/ broke"},
     ]
     assert str(tally(lines)) == "3 found, 1 read, 1 blocked, 1 not reached, 0 cited"
+    assert tally(lines).unread == ("blocked: https://a.test/", "not reached: https://b.test/ broke")
 
 
 def test_skipped_engines_are_told_once() -> None:

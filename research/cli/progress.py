@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 WIDEST = 100  # columns of text
+UNREAD = 10  # pages that are named, of those that were not read
 
 
 @dataclass
@@ -180,16 +181,24 @@ def account(result: Asked, rows: Mapping[str, Row]) -> list[str]:
         *found(result),
         f"Paid now {dollars(spent.usd, spent.unknown)} in {took:.2f} s ({spent.models} model calls, {tokens}); "
         f"as if cold {dollars(cold.usd, cold.unknown)} in {seconds_as_if_cold(result.lines):.2f} s.",
-        f"Run {result.run.id}: `research show {result.run.id}` and `research why {result.run.id}`",
+        *kept(result),
     ]
 
 
+def kept(result: Asked) -> list[str]:
+    """How to see the run again, where it is kept."""
+    run = result.run
+    return [f"Run {run.id}: `research show {run.id}` and `research why {run.id}`"] if run.folder.is_dir() else []
+
+
 def found(result: Asked) -> list[str]:
-    """What became of the search, and which engines did not answer."""
+    """What became of the search, which pages were not read, and which engines did not answer."""
     from ..tally import tally
 
     counted = tally(result.lines, result.answer)
-    return [f"{counted}.", *(f"{told[0].upper()}{told[1:]}" for told in counted.skipped)]
+    unread = [f"Not read: {told}" for told in counted.unread]
+    more = [f"Not read: {len(unread) - UNREAD} more"] if len(unread) > UNREAD else []
+    return [f"{counted}.", *unread[:UNREAD], *more, *(f"{told[0].upper()}{told[1:]}" for told in counted.skipped)]
 
 
 def place(web: Web) -> str:
