@@ -13,7 +13,7 @@ from research.pipeline import TIERS, Pipeline, Stage
 from research.report.figures import RIGHT, SUPPORT, Arm, Difference, arm, difference
 from research.report.gathering import Trial
 from research.report.statistics import holm
-from research.report.wording import change, listed, within
+from research.report.units import chance, change, listed, within
 
 # What is bought, the pipeline without it, and the one with it.
 LADDER = (
@@ -79,11 +79,20 @@ class Advice:
         return self.gains if self.tier == "capable" else self.loses
 
     @property
+    def undecided(self) -> bool:
+        """Whether the capable tier looks better, and too few questions were asked to claim it."""
+        better = 1 if self.tier == "capable" else -1
+        return self.quality is not None and self.quality.interval.mean * better > 0 and is_too_few(self.quality)
+
+    @property
     def told(self) -> str:
         """In a few words."""
         if self.quality is None:
             return f"{self.stage}: nothing can be told"
         by, n = self._by, self.quality.interval.n
+        if self.undecided:
+            might = "may need capable" if self.tier == "capable" else "may not go cheap"
+            return f"{self.stage} {might}: {by}; {too_few(self.quality)}"
         if self.tier == "capable":
             if self.gains:
                 return f"{self.stage} should go capable: {by}"
@@ -99,6 +108,17 @@ class Advice:
         told = change("right", interval.mean)
         ends = within("right", interval)
         return f"{told}, {ends}" if ends else told
+
+
+def is_too_few(one: Difference) -> bool:
+    """Whether the interval leaves zero out, and the test, after all others, does not bear it out."""
+    return one.interval.excludes_zero and not one.claimed
+
+
+def too_few(one: Difference) -> str:
+    """Why such a difference is not claimed."""
+    n = one.interval.n
+    return f"{n} question{' is' if n == 1 else 's are'} too few to claim it (p = {chance(one.adjusted)})"
 
 
 def advice(trials: Sequence[Trial], pipeline: Pipeline, found: Sequence[Swap]) -> list[Advice]:
@@ -137,11 +157,15 @@ def told(found: Sequence[Advice]) -> Iterator[str]:
         ]
         beside = f"; {one.tier} takes {' and '.join(parts)} a question" if parts else ""
         yield f"{one.told}{beside}."
-    cheap = [one.stage for one in found if one.quality is not None and not one.needs_capable]
-    capable = [one.stage for one in found if one.needs_capable]
+    known = [one for one in found if one.quality is not None]
+    unclear = [one.stage for one in known if one.undecided]
+    cheap = [one.stage for one in known if not one.needs_capable and not one.undecided]
+    capable = [one.stage for one in known if one.needs_capable]
     if cheap:
         n = min(one.quality.interval.n for one in found if one.quality is not None)
         yield f"Cheap is enough for {listed(cheap)}: no loss shown (n = {n})."
+    if unclear:
+        yield f"More questions are needed to tell for {listed(unclear)}."
     if capable:
         yield f"The capable model is needed for {listed(capable)}."
 
@@ -156,14 +180,15 @@ def bought(trials: Sequence[Trial]) -> Iterator[str]:
         if one is None:
             yield f"{what}: nothing can be told ({more.pipeline} against {less.pipeline})."
             continue
-        shown = "buys" if one.claimed else "no difference shown:"
+        by = f"{change(quality, one.interval.mean)} ({within(quality, one.interval)}, n = {one.interval.n})"
+        shown = f"buys {by}" if one.claimed else f"{by}" if is_too_few(one) else f"no difference shown, {by}"
+        why = f"; {too_few(one)}" if is_too_few(one) else ""
         price = [
             change(metric, each.interval.mean)
             for metric in ("usd", "seconds")
             if (each := difference(metric, less, more, quality)) is not None
         ]
         yield (
-            f"{what} {shown} {change(quality, one.interval.mean)} ({within(quality, one.interval)}, n = "
-            f"{one.interval.n}) for {' and '.join(price) or 'an unknown price'} a question: {more.pipeline} against "
-            f"{less.pipeline}."
+            f"{what}: {shown} for {' and '.join(price) or 'an unknown price'} a question, {more.pipeline} against "
+            f"{less.pipeline}{why}."
         )

@@ -99,6 +99,15 @@ async def test_two_models_of_one_strength_can_go_cheap_everywhere(tmp_path: Path
 async def test_few_questions_show_nothing(tmp_path: Path) -> None:
     found = await advised(tmp_path, weak_at("synthesize"), questions=4)
     assert not any(one.needs_capable for one in found), "four of four are not enough for any claim"
+    said = list(told(found))
+    line = next(line for line in said if line.startswith("synthesize"))
+    assert line.startswith(
+        "synthesize may not go cheap: −100 points, −100 to −100 points; 4 questions are too few to claim it (p = 0.5)"
+    ), "2 / 2⁴, after Holm's correction for four stages"
+    assert said[-2:] == [
+        "Cheap is enough for plan, rerank and extract: no loss shown (n = 4).",
+        "More questions are needed to tell for synthesize.",
+    ]
 
 
 async def test_all_before_the_swapped_stage_comes_from_the_store(tmp_path: Path) -> None:
@@ -123,7 +132,19 @@ async def test_what_each_stage_buys(tmp_path: Path) -> None:
     assert [line.split(" (")[0] for line in said] == ["ordering the hits", "reading pages", "searching"]
     assert "buys +100 points" in said[2]
     assert said[2].endswith("snippets against closed-book.")
-    assert "no difference shown: 0 points" in said[0]
+    assert said[0].startswith("ordering the hits (rerank): no difference shown, 0 points (0 to 0 points, n = 12) for ")
+
+
+async def test_what_too_few_questions_show_is_told_with_the_reason(tmp_path: Path) -> None:
+    def knows_nothing(request: Request) -> Any:
+        return "It is 3 metres tall." if request.purpose == "recall" else reply(request)
+
+    pipelines = [copied(tmp_path / name, name) for name in LADDER_PIPELINES]
+    comparison = Comparison(tmp_path, pipelines, towers(6), capable=knows_nothing)
+    await comparison.run()
+    last = list(bought(comparison.gathered().trials))[-1]
+    assert last.startswith("searching (search, quote): +100 points (+100 to +100 points, n = 6) for ")
+    assert last.endswith("snippets against closed-book; 6 questions are too few to claim it (p = 0.094).")
 
 
 def test_a_pipeline_without_tiers_can_not_be_advised_on(tmp_path: Path) -> None:

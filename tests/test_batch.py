@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import os
 from collections import Counter, deque
@@ -26,7 +27,7 @@ from research.errors import (
 from research.limits.budget import Caps
 from research.llm.messages import Request
 from research.questions import Questions, Row
-from research.results import Results
+from research.results import Results, write_sheet
 from research.rows import Choice, OtherRecipeError
 from research.settings import Settings
 from tests.batches import DATES, Counting, Lab, content, question, reply, tower
@@ -250,9 +251,12 @@ async def test_sorted_afterwards(lab: Lab) -> None:
     lines = lab.out.read_bytes().splitlines(keepends=True)
     lab.out.write_bytes(b"".join(lines[::-1]))
     results = Results(lab.out)
+    write_sheet(results, lab.out.with_suffix(".csv"))
     results.settle(in_order=True)
     results.close()
     assert [record["row"] for record in lab.records()] == [*range(1, 21)]
+    with open(lab.out.with_suffix(".csv"), encoding="utf-8-sig", newline="") as table:
+        assert [line["id"] for line in csv.DictReader(table)] == [f"q{n}" for n in range(20)]
     assert sorted(lab.out.read_bytes().splitlines(keepends=True)) == sorted(lines)
 
 

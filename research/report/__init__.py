@@ -5,6 +5,7 @@ quality      one answer → scores
 statistics   paired differences, intervals, exact tests
 figures      trials → a row for each pipeline, and for each comparison
 pricing      recorded tokens at other prices
+units        figures as people read them
 wording      the summary in words
 charts, page, text, tables   HTML with pictures; Markdown; JSON and CSV
 """

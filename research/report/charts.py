@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from .figures import Arm, Difference, Figures
 from .gathering import Trial
-from .shapes import LEFT, RIGHT_EDGE, ROW, WIDTH, Chart, Scale, across, axis, legend
+from .shapes import LEFT, RIGHT_EDGE, ROW, WIDTH, Chart, Scale, across, axis, legend, tick_across
 from .statistics import Interval, quantile
-from .wording import change, figure
+from .units import change, figure
 
 MOST_DOTS = 200  # in one row; above that, the box tells it
 ENDINGS = ("answered", "partly answered", "answered without search", "not answered", "failed")
@@ -121,8 +121,7 @@ def forest(differences: Sequence[Difference], metric: str, title: str) -> Chart 
     chart = Chart(f"forest-{metric}", title, told, bottom + 28)
     scale = axis(ends, 230, WIDTH - 40)
     for tick in scale.ticks():
-        chart.line(scale(tick), 8, scale(tick), bottom, "grid")
-        chart.label(scale(tick), bottom + 16, "0" if abs(tick) < 1e-12 else change(metric, tick), "middle", "tick")
+        tick_across(chart, scale(tick), 8, bottom, "0" if abs(tick) < 1e-12 else change(metric, tick))
     chart.line(scale(0), 8, scale(0), bottom, "zero")
     for place, one in enumerate(rows):
         y = 14 + ROW * place + ROW / 2

@@ -106,6 +106,14 @@ class Difference:
         return self.adjusted < LEVEL and self.interval.excludes_zero
 
     @property
+    def turned(self) -> Difference:
+        """The same, as `first` less `second`."""
+        return replace(
+            self, first=self.second, second=self.first, interval=self.interval.turned, higher=self.lower,
+            lower=self.higher, zeroed=self.zeroed and self.zeroed.turned,
+        )  # fmt: skip
+
+    @property
     def holds_both_ways(self) -> bool:
         """Whether failed runs as 0 give the same sign, and an interval without zero too."""
         other = self.zeroed
@@ -161,6 +169,13 @@ class Figures:
     def difference(self, metric: str, first: str, second: str) -> Difference | None:
         found = (d for d in self.differences if (d.metric, d.first, d.second) == (metric, first, second))
         return next(found, None)
+
+    def between(self, metric: str, first: str, second: str) -> Difference | None:
+        """`second` less `first`, whichever of them came first in the comparison."""
+        found = self.difference(metric, first, second)
+        if found is None and (other := self.difference(metric, second, first)) is not None:
+            return other.turned
+        return found
 
 
 def arm(trials: list[Trial], quality: str) -> Arm:

@@ -127,12 +127,23 @@ def gather(names: Iterable[str], runs: Runs, wanted: Collection[str] | None = No
             gathered.verdicts += [record for record in records if "judge" in record]
             for record in records:
                 if "judge" not in record and (wanted is None or record["id"] in wanted):
-                    gathered.notes |= record.get("notes", {})
+                    gathered.notes |= record["notes"] if "of" in record else {}  # a batch's are notes on its answers
                     gathered.trials.append(_of_record(record, runs, gathered))
         else:
             gathered.trials.append(_of_run(runs.open(name), gathered))
     _check(gathered.trials)
+    gathered.trials = in_order(gathered.trials)
     return gathered
+
+
+def in_order(trials: Iterable[Trial]) -> list[Trial]:
+    """Questions, and of each its pipelines and their repeats, each as they first come."""
+    trials = list(trials)
+    questions, pipelines = (
+        {name: place for place, name in enumerate(dict.fromkeys(names))}
+        for names in ([trial.question for trial in trials], [trial.pipeline for trial in trials])
+    )
+    return sorted(trials, key=lambda one: (questions[one.question], pipelines[one.pipeline], one.sample))
 
 
 def _check(trials: list[Trial]) -> None:
@@ -148,7 +159,7 @@ def _check(trials: list[Trial]) -> None:
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
-    """The newest record of each row.
+    """The newest record of each row, in the order of the rows and not in that in which they ended.
 
     Raises: UsageError for a file that is no results file.
     """
@@ -164,7 +175,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
                         raise UsageError(f"{path}: that is no results file of a comparison or a batch") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: it can't be read: {error}") from None
-    yield from newest.values()
+    yield from sorted(newest.values(), key=lambda record: int(record.get("row") or 0))
 
 
 def _of_record(record: Mapping[str, Any], runs: Runs, gathered: Gathered) -> Trial:

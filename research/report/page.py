@@ -19,14 +19,15 @@ from .gathering import Trial
 from .rows import tables
 from .setup import facts
 from .shapes import Chart
-from .stages import stage_costs, waterfall
-from .wording import money, seconds, summary
+from .stages import stage_costs, waterfalls
+from .units import money, seconds
+from .wording import summary
 
 TEMPLATES = Path(__file__).parent / "templates"
 SOURCES, QUOTES = 6, 2  # that are shown of an answer, and of a source
 LONGEST_QUOTE, LONGEST_TEXT, AROUND = 240, 3_000, 60  # characters
 LONGEST_REPEAT = 160
-_UNIT = re.compile(r"(?<=\d) (?=%|s\b|×|points\b)|(?<=p (?:<|=)) (?=\d)")
+_UNIT = re.compile(r"(?<=\d) (?=%|m?s\b|×|points\b)|(?<=p (?:<|=)) (?=\d)")
 
 
 def page(report: Report) -> str:
@@ -55,7 +56,7 @@ def page(report: Report) -> str:
         frontier=[chart for metric in ("usd", "seconds") if (chart := frontier_chart(found, metric)) is not None],
         tables=list(tables(report)),
         charts=list(charts(found)),
-        waterfalls=[chart for arm in found.arms if (chart := waterfall(arm)) is not None],
+        waterfalls=[*waterfalls(found)],
         questions=[question(found, trials) for trials in found.questions.values()],
         setup={"command": "", "questions": "", "parallel": "", "isolated": False, **facts(report)},
         drawn=draw,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from ..ledger import NANO, dollars
 from . import Report
 from .figures import QUALITIES, Arm, Figures
-from .wording import NAMES, between, chance, change, count, figure, money, seconds, share, verdict, within
+from .units import NAMES, between, chance, change, count, figure, money, seconds, share, within
+from .wording import verdict
 
 WAITED = 0.05  # seconds of waiting, for rate slots and further tries, from which it is told
 
@@ -46,10 +47,10 @@ def overview(report: Report) -> Table:
     found = report.figures
     tiers = list(dict.fromkeys(tier for arm in found.arms for tier in arm.tiers))
     label = NAMES[found.quality]
-    head = ["pipeline", label, "dollars", "seconds p50", "p95", "model calls", "searches", "pages"]
+    head = ["pipeline", label, "dollars", "time p50", "p95", "model calls", "searches", "pages"]
     head += [f"{tier} tokens in / out" for tier in tiers] + ["cache reads"]
     waits = any(arm.waited >= WAITED for arm in found.arms)
-    head += ["seconds of calls spent waiting"] if waits else []
+    head += ["time of calls spent waiting"] if waits else []
     rows = []
     for arm in found.arms:
         ended = max(1, len(arm.trials) - len(arm.failed))
@@ -134,7 +135,7 @@ def differences(found: Figures) -> Table:
 
 def bought(found: Figures) -> Table:
     """What was paid and measured, apart from what is as if cold."""
-    head = ["pipeline", "paid by these runs", "measured seconds p50", "p95", "runs measured"]
+    head = ["pipeline", "paid by these runs", "measured time p50", "p95", "runs measured"]
     rows = [
         [
             arm.pipeline,
@@ -169,7 +170,7 @@ def repeats(found: Figures) -> Table:
         "pipeline",
         f"s.d. of {NAMES[found.quality]}",
         "s.d. of dollars",
-        "s.d. of seconds",
+        "s.d. of time",
         "questions whose repeats differ",
     ]
     rows = [

@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .wording import figure
+from .units import figure
 
 WIDTH = 720.0
 LEFT, RIGHT_EDGE = 150.0, 20.0  # room for labels
 ROW = 34.0
+LETTER = 9.0  # of small text at its widest: whoever draws it may have another font
 
 
 @dataclass
@@ -117,17 +118,23 @@ def axis(values: Iterable[float], begin: float, end: float, zero: bool = True) -
 def across(chart: Chart, scale: Scale, metric: str, top: float, bottom: float) -> None:
     """The lines and labels of an axis from left to right."""
     for tick in scale.ticks():
-        x = scale(tick)
-        chart.line(x, top, x, bottom, "grid")
-        chart.label(x, bottom + 16, "0" if abs(tick) < 1e-12 else figure(metric, tick), "middle", "tick")
+        told = "0" if abs(tick) < 1e-12 else figure(metric, tick)
+        tick_across(chart, scale(tick), top, bottom, told)
+
+
+def tick_across(chart: Chart, x: float, top: float, bottom: float, text: str) -> None:
+    """A line of an axis with its label, which stays within the picture."""
+    chart.line(x, top, x, bottom, "grid")
+    fits = x + LETTER * len(text) / 2 <= chart.width
+    chart.label(x, bottom + 16, text, "middle" if fits else "end", "tick")
 
 
 def legend(chart: Chart, entries: list[tuple[str, str]], y: float) -> None:
     x = 10.0
     for kind, name in entries:
-        if x + 22 + 7.2 * len(name) > WIDTH:
+        if x + 22 + LETTER * len(name) > WIDTH:
             x, y = 10.0, y + 20
             chart.height += 20
         chart.draw("rect", x=x, y=y - 10, width=12.0, height=12.0, class_=kind)
         chart.label(x + 18, y, name, kind="tick")
-        x += 34 + 7.2 * len(name)
+        x += 34 + LETTER * len(name)

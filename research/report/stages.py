@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .figures import Arm, Figures
-from .gathering import Part
-from .shapes import LEFT, RIGHT_EDGE, ROW, WIDTH, Chart, across, axis, legend
-from .wording import money, seconds
+from .gathering import Part, Trial
+from .shapes import LEFT, RIGHT_EDGE, ROW, WIDTH, Chart, across, axis, legend, tick_across
+from .units import money, ranged, seconds
 
 SHOWN = 14  # pieces of work of one stage in a waterfall
 TIERS = ("cheap", "capable", "pinned", "")
@@ -31,14 +33,8 @@ def stage_costs(found: Figures) -> Chart | None:
     chart = Chart("stages", title, words, bottom + 54)
     scale = axis([longest], LEFT, WIDTH - RIGHT_EDGE)
     for tick in scale.ticks():
-        chart.line(scale(tick), 8, scale(tick), bottom, "grid")
-        chart.label(
-            scale(tick),
-            bottom + 16,
-            "0" if not tick else money(tick) if unit == "usd" else f"{tick:,.0f}",
-            "middle",
-            "tick",
-        )
+        text = "0" if not tick else money(tick) if unit == "usd" else f"{tick:,.0f}"
+        tick_across(chart, scale(tick), 8, bottom, text)
     for place, (name, costs) in enumerate(rows):
         y, at = 14 + ROW * place, 0.0
         chart.label(LEFT - 10, y + ROW / 2 + 4, name, "end")
@@ -64,17 +60,37 @@ def stage_costs(found: Figures) -> Chart | None:
     return chart
 
 
-def waterfall(arm: Arm) -> Chart | None:
-    """The timetable of the run in the middle: each piece of work from its begin to its end, as if cold."""
-    runs = sorted((t for t in arm.trials if t.took is not None and t.took.parts), key=lambda t: t.took.seconds)  # type: ignore[union-attr]
-    if not runs:
-        return None
-    trial = runs[(len(runs) - 1) // 2]
+def waterfalls(found: Figures) -> Iterator[Chart]:
+    """One for each pipeline, all of one question: that at which they are nearest to their p50, taken together."""
+    timed = {arm.pipeline: _timed(arm) for arm in found.arms}
+    medians = {arm.pipeline: arm.seconds.p50 for arm in found.arms if arm.seconds is not None and arm.seconds.p50}
+
+    def far(question: str) -> tuple[int, float]:
+        own = [(timed[name].get(question), p50) for name, p50 in medians.items()]
+        off = [abs(trial.took.seconds / p50 - 1) for trial, p50 in own if trial is not None and trial.took is not None]
+        return len(medians) - len(off), sum(off)
+
+    chosen = min(found.questions, key=far, default="")
+    for arm in found.arms:
+        trial = timed[arm.pipeline].get(chosen)
+        if trial is not None and (chart := waterfall(arm, trial)) is not None:
+            yield chart
+
+
+def _timed(arm: Arm) -> dict[str, Trial]:
+    """Of each question the first repeat that ended with a timetable."""
+    ended = sorted((t for t in arm.trials if t.took is not None and t.took.parts), key=lambda t: -t.sample)
+    return {trial.question: trial for trial in ended}
+
+
+def waterfall(arm: Arm, trial: Trial) -> Chart | None:
+    """The timetable of one run: each piece of work from its begin to its end, as if cold."""
     assert trial.took is not None
     stages: dict[str, list[Part]] = {}
     for part in sorted(trial.took.parts, key=lambda part: (part.begin, part.end)):
         stages.setdefault(f"{part.stage} {part.work}".strip(), []).append(part)
     total = trial.took.seconds
+    middle = arm.seconds.p50 if arm.seconds else None
     if total <= 0:
         return None
     rows = [(name, parts[:SHOWN], len(parts)) for name, parts in stages.items()]
@@ -83,7 +99,7 @@ def waterfall(arm: Arm) -> Chart | None:
     told = f"{trial.text}: {'; '.join(_told(*row) for row in rows)}"
     chart = Chart(
         f"waterfall-{arm.pipeline}",
-        f"{arm.pipeline}: {seconds(total)}, the run in the middle, as if cold",
+        f"{arm.pipeline}: {seconds(total)} for one question, as if cold (p50 of all: {seconds(middle)})",
         told,
         bottom + 54,
     )
@@ -95,7 +111,7 @@ def waterfall(arm: Arm) -> Chart | None:
         for place, part in enumerate(parts):
             kind = f"t{TIERS.index(part.tier) if part.tier in TIERS else 2}"
             wide = scale(part.begin + part.seconds) - scale(part.begin)
-            title = f"{name}: {seconds(part.begin)} to {seconds(part.begin + part.seconds)}"
+            title = f"{name}: {ranged(seconds(part.begin), seconds(part.begin + part.seconds))}"
             thick = height - 8 if len(parts) == 1 else 5.0
             chart.draw(
                 "rect",
@@ -116,4 +132,4 @@ def waterfall(arm: Arm) -> Chart | None:
 def _told(name: str, parts: list[Part], count: int) -> str:
     ends = max(part.begin + part.seconds for part in parts)
     times = f" × {count}" if count > 1 else ""
-    return f"{name}{times} {seconds(min(part.begin for part in parts))} to {seconds(ends)}"
+    return f"{name}{times} {ranged(seconds(min(part.begin for part in parts)), seconds(ends))}"

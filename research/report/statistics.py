@@ -31,6 +31,12 @@ class Interval:
     def excludes_zero(self) -> bool:
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
+    @property
+    def turned(self) -> Interval:
+        """Of the values with the other sign."""
+        low, high = (None if end is None else -end for end in (self.high, self.low))
+        return Interval(self.n, -self.mean, low, high)
+
 
 def bootstrap(values: Sequence[float], resamples: int = RESAMPLES, seed: int = SEED) -> Interval | None:
     """The mean of `values` with its percentile bootstrap interval (Efron, 1979); None without values."""

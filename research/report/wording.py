@@ -1,136 +1,20 @@
-"""Figures as people read them, and the summary in words that is made of them."""
+"""The summary of a report in words, and what a comparison shows."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..ledger import NANO, dollars
 from .figures import RIGHT, Arm, Difference, Figures
-from .statistics import Interval
+from .units import between, chance, change, figure, listed, share, times, within
 
 if TYPE_CHECKING:
     from . import Report
 
-NAMES = {
-    "right": "right", "exact": "exact match", "contains": "contains a reference", "f1": "token F1",
-    "recall": "supported sentences", "precision": "citation precision", "stale": "older than asked",
-    "usd": "cost", "seconds": "time", "judge": "preferred by the judge",
-}  # fmt: skip
 FEW = 20  # questions; below that, little can be shown
-
-
-def money(usd: float | None, unknown: int = 0) -> str:
-    """
-    >>> money(0.0123), money(None), money(-0.5)
-    ('$0.01', 'unknown', '−$0.50')
-    """
-    if usd is None:
-        return "unknown"
-    return f"{'−' if usd < 0 else ''}{dollars(abs(round(usd * NANO)), unknown)}"
-
-
-def share(value: float | None) -> str:
-    """
-    >>> share(0.753), share(None)
-    ('75 %', '–')
-    """
-    return "–" if value is None else f"{value * 100:.0f} %"
-
-
-def seconds(value: float | None) -> str:
-    """
-    >>> seconds(0.0123), seconds(8.213), seconds(75.0)
-    ('0.01 s', '8.2 s', '75 s')
-    """
-    if value is None:
-        return "–"
-    size = abs(value)
-    return f"{value:.0f} s" if size >= 20 else f"{value:.1f} s" if size >= 1 else f"{value:.2f} s"
-
-
-def count(value: float | None) -> str:
-    """
-    >>> count(2.0), count(2.345), count(12345.6)
-    ('2', '2.3', '12,346')
-    """
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if value >= 100 or abs(value - round(value)) < 0.05 else f"{value:.1f}"
-
-
-def figure(metric: str, value: float | None) -> str:
-    """A figure of a metric, with its unit."""
-    if metric in ("usd", "seconds"):
-        return money(value) if metric == "usd" else seconds(value)
-    return share(value)
-
-
-def change(metric: str, value: float) -> str:
-    """A difference, with its sign.
-
-    >>> change("right", -0.09), change("seconds", 1.25), change("usd", 0.002), change("right", 0.0)
-    ('−9 points', '+1.2 s', '+$0.0020', '0 points')
-    """
-    told = money(abs(value)) if metric == "usd" else seconds(abs(value)) if metric == "seconds" else points(value)
-    return f"{'−' if value < 0 else '+'}{told}" if re.search(r"[1-9]", told) else told
-
-
-def points(value: float) -> str:
-    told = f"{abs(value) * 100:.0f}"
-    return f"{told} point{'' if told == '1' else 's'}"
-
-
-def within(metric: str, interval: Interval) -> str:
-    """An interval in words, "" where there is none.
-
-    >>> within("right", Interval(20, -0.05, -0.15, 0.0))
-    '−15 to 0 points'
-    """
-    if interval.low is None or interval.high is None:
-        return ""
-    return _range(change(metric, interval.low), change(metric, interval.high))
-
-
-def _range(low: str, high: str) -> str:
-    """Two figures; a unit that both have stands once."""
-    (value, _, unit), other = low.partition(" "), high.partition(" ")[2]
-    return f"{value} to {high}" if unit == other else f"{low} to {high}"
-
-
-def between(metric: str, interval: Interval | None) -> str:
-    """A mean with the ends of its interval.
-
-    >>> between("right", Interval(20, 0.85, 0.7, 1.0))
-    '85 % (70 to 100)'
-    """
-    if interval is None:
-        return "–"
-    told = figure(metric, interval.mean)
-    if interval.low is None or interval.low == interval.high:
-        return told
-    low, high = (figure(metric, end) for end in (interval.low, interval.high))
-    if low.partition(" ")[2] == high.partition(" ")[2] == told.partition(" ")[2]:
-        low, high = low.partition(" ")[0], high.partition(" ")[0]
-    return f"{told} ({low} to {high})"
-
-
-def chance(value: float) -> str:
-    """
-    >>> chance(0.0000012), chance(0.0312), chance(1.0)
-    ('< 0.001', '0.031', '1')
-    """
-    return "< 0.001" if value < 0.001 else f"{value:.3f}".rstrip("0").rstrip(".")
-
-
-def listed(items: Iterable[str]) -> str:
-    """
-    >>> listed(["a", "b", "c"]), listed(["a"])
-    ('a, b and c', 'a')
-    """
-    *most, last = items
-    return f"{', '.join(most)} and {last}" if most else last
+LABELS = {"usd": "Cost of a question, as if cold, mean", "seconds": "Time of a question, as if cold, p50"}
+STATISTICS = {"usd": "mean cost", "seconds": "p50 of time"}
+WORDS = {"usd": ("costs more", "costs less", "cheap"), "seconds": ("takes longer", "is faster", "fast")}
 
 
 def verdict(difference: Difference) -> str:
@@ -138,8 +22,7 @@ def verdict(difference: Difference) -> str:
     one, n = difference, difference.interval.n
     if not one.claimed:
         return f"no difference shown (n = {n})"
-    what = {"usd": ("costs more", "costs less"), "seconds": ("takes longer", "is faster")}
-    more, less = what.get(one.metric, ("is better", "is worse"))
+    more, less, *_ = WORDS.get(one.metric, ("is better", "is worse"))
     told = f"{one.second} {more if one.interval.mean > 0 else less} than {one.first}"
     return told if one.holds_both_ways else f"{told} (not so if failed runs count as wrong)"
 
@@ -195,20 +78,18 @@ def _differences(found: Figures) -> Iterator[str]:
 
 
 def _expense(found: Figures) -> Iterator[str]:
-    for metric, label in (
-        ("usd", "Cost of a question, as if cold"),
-        ("seconds", "Time of a question, as if cold, p50"),
-    ):
+    for metric, label in LABELS.items():
         known = [(arm, value) for arm in found.arms if (value := typical(arm, metric)) is not None]
         if not known:
             continue
         known.sort(key=lambda pair: pair[1])
-        least = known[0][1]
         if metric == "usd" and not found.costs_money:
             yield "No run costs anything: all of its models and engines are free."
             continue
-        told = [f"{known[0][0].pipeline} {figure(metric, least)}"]
-        told += [f"{arm.pipeline} {figure(metric, value)}{_times(value, least)}" for arm, value in known[1:]]
+        least = known[0]
+        told = [f"{least[0].pipeline} {figure(metric, least[1])}"]
+        told += [f"{arm.pipeline} {figure(metric, value)}{_against(found, metric, least, arm, value)}"
+                 for arm, value in known[1:]]  # fmt: skip
         yield f"{label}: {'; '.join(told)}."
 
 
@@ -218,18 +99,37 @@ def typical(arm: Arm, metric: str) -> float | None:
     return None if spread is None else spread.mean if metric == "usd" else spread.p50
 
 
-def _times(value: float, least: float) -> str:
-    return f" ({value / least:.1f} ×)" if least > 0 and value / least >= 1.05 else ""
+def _against(found: Figures, metric: str, least: tuple[Arm, float], arm: Arm, value: float) -> str:
+    """What a pipeline takes against the one that takes least: how many times as much only where that is shown."""
+    first, lowest = least[0].pipeline, least[1]
+    one = found.between(metric, first, arm.pipeline)
+    if one is None:
+        return ", not compared: no question has both"
+    if not one.claimed:
+        return f", no difference from {first} shown (n = {one.interval.n})"
+    more, less, _ = WORDS[metric]
+    if one.interval.mean < 0:
+        return f", though by the mean of questions it {less}"
+    return f" ({times(metric, value, lowest) or more})"
 
 
 def frontier(found: Figures, metric: str) -> list[str]:
-    """The pipelines that no other equals in quality for less: by their means alone."""
+    """The pipelines of which none is at least as good for no more, with a difference shown in either.
+
+    Quality goes by its mean, and what is taken by its typical value.
+    """
     known = [(arm.pipeline, typical(arm, metric), arm.quality.get(found.quality)) for arm in found.arms]
     points = [(name, spent, quality.mean) for name, spent, quality in known if spent is not None and quality]
+
+    def beats(other: str, name: str) -> bool:
+        spent, good = (found.between(kind, name, other) for kind in (metric, found.quality))
+        less = spent is not None and spent.claimed and spent.interval.mean < 0
+        return less or (good is not None and good.claimed and good.interval.mean > 0)
+
     return [
         name
         for name, spent, good in points
-        if not any(s <= spent and q >= good and (s, q) != (spent, good) for other, s, q in points if other != name)
+        if not any(s <= spent and q >= good and beats(other, name) for other, s, q in points if other != name)
     ]
 
 
@@ -237,9 +137,11 @@ def _frontier(found: Figures) -> Iterator[str]:
     metric = "usd" if found.costs_money else "seconds"
     names = frontier(found, metric)
     if names and len(found.arms) > 1:
-        word = "costs less" if metric == "usd" else "is faster"
         verb = "is" if len(names) == 1 else "are"
-        yield f"By the means, {listed(names)} {verb} on the frontier: none that is at least as good {word}."
+        yield (
+            f"By mean quality and {STATISTICS[metric]}, {listed(names)} {verb} on the frontier: no other is at least "
+            f"as good and as {WORDS[metric][2]}, with a difference shown."
+        )
 
 
 def _failures(found: Figures) -> Iterator[str]:

@@ -71,11 +71,13 @@ class Results:
         self._end += len(data)
         self._superseded += record["id"] in self.past
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """The newest record of each row, in the order of the file."""
-        newest = self._newest()
+    def records(self, in_order: bool = False) -> Iterator[dict[str, Any]]:
+        """The newest record of each row, in the order of the file or, if asked for, in that of the questions."""
+        places = sorted(self._newest().values())
+        if in_order:
+            places.sort(key=lambda entry: entry[1])
         with open(self.path, "rb") as file:
-            for place, _ in sorted(newest.values()):
+            for place, _ in places:
                 file.seek(place)
                 yield json.loads(file.readline())
 

@@ -21,7 +21,9 @@ AFTER = (
 
 
 def write_sheet(results: Results, path: Path) -> None:
-    """The newest record of each row as a line of CSV, in UTF-8 with the mark that spreadsheets look for.
+    """The newest record of each row as a line of CSV, in the order of the questions.
+
+    In UTF-8 with the mark that spreadsheets look for.
 
     Raises: StoreError if it can't be written; what was there before is intact.
     """
@@ -32,7 +34,7 @@ def write_sheet(results: Results, path: Path) -> None:
             writer = csv.writer(file)
             names = [f"column {name}" if name in (*BEFORE, *AFTER) else name for name in carried]
             writer.writerow(map(csv_cell, (*BEFORE, *names, *AFTER)))
-            for record in results.records():
+            for record in results.records(in_order=True):
                 writer.writerow(map(csv_cell, _cells(record, carried)))
         draft.replace(path)
     except OSError as error:

@@ -16,8 +16,11 @@ import pytest
 from research.errors import UsageError
 from research.report import Report, Setup
 from research.report.figures import Figures
+from research.report.gathering import in_order
 from research.report.pricing import parse, repriced
 from research.report.rendering import rendered, written
+from research.report.shapes import Chart, across, axis, legend
+from research.report.stages import waterfalls
 from research.report.verdicts import compared
 from research.report.wording import summary
 from tests.report.trials import answer, fact, failed, manifests, paired, took, trial
@@ -139,7 +142,81 @@ def test_the_summary_says_what_the_figures_say() -> None:
     assert said[2].startswith("b is better than a: +60 points (+40 to +80 points), n = 20, p < 0.001") or said[
         2
     ].startswith("b is better than a: +60 points (+40 to +80 points), n = 20, p = 0.001")
-    assert "Cost of a question, as if cold: a $0.02; b $0.02." in said
+    assert "Cost of a question, as if cold, mean: a $0.02; b $0.02, no difference from a shown (n = 20)." in said
+
+
+def timed(first: list[float], second: list[float]) -> list[str]:
+    """What is said of questions that took so many seconds through "a" and "b"; all are right, and free."""
+    pairs = zip(first, second, strict=True)
+    trials = [
+        trial(f"q{n}", name, took=took(0.0, seconds))
+        for n, pair in enumerate(pairs)
+        for name, seconds in zip("ab", pair, strict=True)
+    ]
+    return summary(Report(Figures.of(trials), "2025-03-01", Setup()))
+
+
+def test_a_ratio_of_times_is_told_only_where_the_paired_difference_is_shown() -> None:
+    """b is faster in four of six questions, although its median is 1.9 times that of a."""
+    said = timed([0.20, 0.18, 0.05, 0.05, 0.16, 0.14], [0.19, 0.17, 0.30, 0.40, 0.15, 0.13])
+    assert "Time of a question, as if cold, p50: a 0.15 s; b 0.18 s, no difference from a shown (n = 6)." in said
+    assert not any("×" in line for line in said)
+    assert (
+        "By mean quality and p50 of time, a and b are on the frontier: no other is at least as good and as fast, with "
+        "a difference shown." in said
+    )
+    said = timed([0.5] * 10, [1.5] * 10)
+    assert "Time of a question, as if cold, p50: a 0.50 s; b 1.5 s (3.0 ×)." in said
+    assert any(line.startswith("By mean quality and p50 of time, a is on the frontier") for line in said)
+
+
+def test_nearly_nothing_is_the_measure_of_nothing() -> None:
+    said = timed([0.0001] * 10, [0.1054] * 10)
+    assert "Time of a question, as if cold, p50: a 0 ms; b 0.11 s (takes longer)." in said
+    assert not any("×" in line for line in said)
+
+
+def test_a_median_and_a_paired_mean_that_disagree_are_both_told() -> None:
+    """The median of a is the lesser, and yet b is faster in eleven of twelve questions."""
+    first = [*(1.0 + n / 10 for n in range(6)), 1.55, *(9.0 + n for n in range(5))]
+    second = [first[0] - 0.1, *(value - 0.1 for value in first[1:6]), 1.9, *(value - 5 for value in first[7:])]
+    said = next(line for line in timed(first, second) if line.startswith("Time"))
+    assert said == (
+        "Time of a question, as if cold, p50: a 1.5 s; b 1.6 s, though by the mean of questions it is faster."
+    )
+
+
+def test_rows_come_in_the_order_of_questions_and_pipelines_whatever_ended_first() -> None:
+    trials = [trial("q1", "a"), trial("q2", "b"), trial("q1", "b", sample=1), trial("q2", "a"), trial("q1", "b")]
+    assert [(one.question, one.pipeline, one.sample) for one in in_order(trials)] == [
+        ("q1", "a", 0), ("q1", "b", 0), ("q1", "b", 1), ("q2", "a", 0), ("q2", "b", 0),
+    ]  # fmt: skip
+
+
+def test_all_timetables_are_of_one_question_that_is_in_the_middle() -> None:
+    """p50 of a is 3 s (q2), of b 4 s; q2 is nearest to both, with q2 of b at 5 s."""
+    times = {"a": [1.0, 9.0, 3.0, 2.0, 8.0], "b": [4.0, 20.0, 5.0, 1.0, 2.0]}
+    trials = [trial(f"q{n}", name, took=took(0.0, times[name][n])) for n in range(5) for name in "ab"]
+    charts = [*waterfalls(Figures.of(trials))]
+    assert [chart.title for chart in charts] == [
+        "a: 3.0 s for one question, as if cold (p50 of all: 3.0 s)",
+        "b: 5.0 s for one question, as if cold (p50 of all: 4.0 s)",
+    ]
+    assert [chart.told for chart in charts] == [
+        "What is q2?: synthesize 0 ms to 3.0 s",
+        "What is q2?: synthesize 0 ms to 5.0 s",
+    ]
+
+
+def test_labels_stay_within_the_picture_and_off_each_other() -> None:
+    chart = Chart("c", "A chart", "", 100)
+    across(chart, axis([0.02], 150, chart.width - 20), "seconds", 0, 80)
+    legend(chart, [("e0", "answered without search"), ("e1", "not answered")], 95)
+    texts = {shape.text: shape.attributes for shape in chart.shapes if shape.tag == "text"}
+    assert (texts["20 ms"]["text-anchor"], texts["15 ms"]["text-anchor"]) == ("end", "middle")
+    swatches = [shape.attributes["x"] for shape in chart.shapes if shape.tag == "rect"]
+    room = float(swatches[1]) - float(texts["answered without search"]["x"])
+    assert room >= 9 * len("answered without search"), "as wide as wide letters of 12 px are"
 
 
 def test_where_nothing_is_shown_it_says_so() -> None:
