@@ -173,7 +173,7 @@ def sources(answer: Answer, names: Labels) -> list[Row]:
     rows = []
     for number, citations in by_number(answer).items():
         fact = citations[0].fact
-        head = _source(fact.title, fact.site, fact.date)
+        head = _source(fact.title, fact.site, fact.date) or _site(fact.url, "")
         label = names[number] if _MARKERS.fullmatch(names[number]) else f"{names[number]}:"
         rows.append(Row(label, head, fact.url, tuple(_quoted(one.fact) for one in citations)))
     return rows
@@ -247,14 +247,15 @@ def _short(answer: Answer, sentence: Sentence) -> str:
 
 
 def _site(url: str, named: str) -> str:
-    """The host of an address; what a page calls itself only where there is none."""
-    from urllib.parse import urlsplit
+    """The host of an address, or the name of a file; what a page calls itself only where there is neither."""
+    from urllib.parse import unquote, urlsplit
 
     try:
-        host = urlsplit(url).hostname or ""
+        parts = urlsplit(url)
+        name = unquote(parts.path).rpartition("/")[2] if parts.scheme == "file" else parts.hostname or ""
     except ValueError:
-        host = ""
-    return on_one_line(host.removeprefix("www.") or named or url)
+        name = ""
+    return on_one_line(name.removeprefix("www.") or named or url)
 
 
 def _source(title: str, site: str, date: str | None) -> str:

@@ -71,6 +71,12 @@ def test_a_name_is_the_address_and_not_what_a_page_calls_itself() -> None:
     assert "liar.example: Consumer prices" in told
 
 
+def test_a_file_is_called_by_its_name() -> None:
+    own = fact(url="file:///home/ann/caf%C3%A9%20notes.txt", title="", site="", date=None)
+    assert "[1] café notes.txt\n" in plain(answer(RATE, own))
+    assert "(according to café notes.txt)" in plain(answer(RATE, own), by_name=True)
+
+
 def test_two_pages_of_one_host_are_told_apart() -> None:
     two = answer("It was 3.0 percent [1]. It was 3.0 percent [2].", fact(), fact(url="https://www.bls.example/other"))
     told = plain(two, by_name=True)

@@ -43,9 +43,7 @@ class ExtractiveModel:
         answer = _ANSWERS.get(request.purpose)
         if answer is None:
             raise BadRequestError(
-                f"the built-in extractive model answers {', '.join(_ANSWERS)} requests only, "
-                f"not {request.purpose or 'a free'} one. Bind a real model to this stage: "
-                "--cheap or --capable PROVIDER:MODEL"
+                f"the built-in extractive model can't {request.purpose}; bind a real one: --cheap, --capable"
             )
         try:
             said = answer(request)
