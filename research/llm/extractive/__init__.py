@@ -43,7 +43,7 @@ class ExtractiveModel:
         answer = _ANSWERS.get(request.purpose)
         if answer is None:
             raise BadRequestError(
-                f"the built-in extractive model can't {request.purpose}; bind a real one: --cheap, --capable"
+                f"the built-in extractive model can't {request.purpose or 'answer freely'}; bind a real one: --cheap, --capable"
             )
         try:
             said = answer(request)
