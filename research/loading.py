@@ -93,8 +93,9 @@ class _Reading:
             "policy": self.fields(where, Policy, table),
             "sampling": self.fields(where, Sampling, {"max_tokens": kind.max_tokens, **table}) if asking else None,
         }
+        sound = len(self.mistakes)
         takes = self.takes(where, kind, table.get("takes", []), item)
-        prompt = self.prompt(where, kind, table, {*takes, item} - {""})
+        prompt = self.prompt(where, kind, table, {*takes, item} - {""} if len(self.mistakes) == sound else None)
         model = self.model(where, kind, table.get("model"))
         prompts = {key: self.further(where, key, table.get(key), wanted) for key, wanted in kind.prompts.items()}
         tools, servers = self.tools(where, kind, table.get("tools"))
@@ -129,20 +130,15 @@ class _Reading:
         if not isinstance(takes, dict) or not all(isinstance(source, str) for source in takes.values()):
             self.wrong(where, "takes", "it must list names", 'Write takes = ["question", "hits"]')
             return {}
-        have = {*takes, item} - {""}
+        have, known = {*takes, item} - {""}, {**kind.takes, **kind.optional}
+        strangers = () if kind.takes_any else [name for name in have if name not in known]
         for name in kind.takes:
-            if name not in have:
-                self.wrong(
-                    where,
-                    "takes",
-                    f"{kind.name} needs {name!r}",
-                    f"Add {name!r} to takes, or fan out over it with each",
-                )
-        known = {**kind.takes, **kind.optional}
-        for name in have:
-            if name not in known and not kind.takes_any:
-                remedy = f"It takes {', '.join(known)}{near(name, known)}"
-                self.wrong(where, "takes" if name in takes else "each", f"{kind.name} has no input {name!r}", remedy)
+            if name not in have and not any(near(stranger, [name]) for stranger in strangers):
+                remedy = f"Add {name!r} to takes, or fan out over it with each"
+                self.wrong(where, "takes", f"{kind.name} needs {name!r}", remedy)
+        for name in strangers:
+            remedy = f"It takes {', '.join(known)}{near(name, known)}"
+            self.wrong(where, "takes" if name in takes else "each", f"{kind.name} has no input {name!r}", remedy)
         return {name: Source.parse(source) for name, source in takes.items()}
 
     def fields(self, where: str, record: type[Params], table: dict[str, Any]) -> Any:
@@ -157,7 +153,8 @@ class _Reading:
                 )
             return record.model_construct()
 
-    def prompt(self, where: str, kind: Kind, table: dict[str, Any], taken: set[str]) -> Prompt | None:
+    def prompt(self, where: str, kind: Kind, table: dict[str, Any], taken: set[str] | None) -> Prompt | None:
+        """The stage's prompt; its placeholders are held against what is `taken`, unless there is a mistake in that."""
         name = table.get("prompt")
         if not kind.model:
             if name is not None:
@@ -172,7 +169,7 @@ class _Reading:
             )
             return None
         prompt = self.file(where, "prompt", name)
-        if prompt is not None:
+        if prompt is not None and taken is not None:
             self.placeholders(where, "prompt", prompt, kind.placeholders(taken))
         return prompt
 

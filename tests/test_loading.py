@@ -99,6 +99,12 @@ def test_a_prompts_placeholders_are_its_stages_inputs(tmp_path: Path, prompt: st
     assert any(told in one for one in mistakes(tmp_path, PIPELINE, prompt))
 
 
+def test_one_slip_of_the_pen_is_one_mistake(tmp_path: Path) -> None:
+    assert mistakes(tmp_path, PIPELINE.replace('takes = ["hits"]', 'takes = ["hots"]')) == [
+        "tiny.toml: [stage.order] takes: order has no input 'hots'. It takes hits. Did you mean 'hits'?"
+    ]
+
+
 def test_a_circle_is_drawn(tmp_path: Path) -> None:
     text = PIPELINE.replace(
         'takes = ["question"]\ngives = "queries"', 'takes = { question = "late" }\ngives = "queries"'
