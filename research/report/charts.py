@@ -21,7 +21,7 @@ def frontier_chart(found: Figures, metric: str) -> Chart | None:
     known = [(n, arm, x, y) for n, arm, x, y in points if x is not None and y is not None]
     if not known or not any(x.mean for _, _, x, _ in known):
         return None
-    what = "Dollars a question" if metric == "usd" else "Seconds a question (p50)"
+    what = "Dollars a question" if metric == "usd" else "Time of a question (p50)"
     told = "; ".join(
         f"{arm.pipeline}: {figure(metric, x.mean)}, {figure(found.quality, y.mean)}" for _, arm, x, y in known
     )

@@ -27,7 +27,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 SOURCES, QUOTES = 6, 2  # that are shown of an answer, and of a source
 LONGEST_QUOTE, LONGEST_TEXT, AROUND = 240, 3_000, 60  # characters
 LONGEST_REPEAT = 160
-_UNIT = re.compile(r"(?<=\d) (?=%|m?s\b|×|points\b)|(?<=p (?:<|=)) (?=\d)")
+_UNIT = re.compile(r"(?<=\d) (?=%|m?s\b|×|points\b)|(?<=[np] [<=]) (?=\d)")
 
 
 def page(report: Report) -> str:

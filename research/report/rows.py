@@ -70,7 +70,8 @@ def overview(report: Report) -> Table:
         rows.append(row)
     estimated = " Dollars are estimated: recorded tokens at other prices." if report.price_as else ""
     note = (
-        "Means of a question, as if cold: had nothing been reused, by recorded costs and durations. In brackets "
+        "Means of a question, but of time its median (p50) and p95, as if cold: had nothing been reused, by recorded "
+        "costs and durations. In brackets "
         f"the 95 % interval over questions.{estimated}"
     )
     return Table("overview", "Pipelines", note, head, rows)

@@ -24,10 +24,10 @@ def stage_costs(found: Figures) -> Chart | None:
     def told(value: float) -> str:
         return money(value) if unit == "usd" else f"{value:,.0f} tokens"
 
-    words = "; ".join(
-        f"{n}: " + ", ".join(f"{c.stage} ({c.tier or 'no model'}) {told(getattr(c, unit))}" for c in costs)
-        for n, costs in rows
-    )
+    parts = {
+        n: ", ".join(f"{c.stage} ({c.tier or 'no model'}) {told(getattr(c, unit))}" for c in costs) for n, costs in rows
+    }
+    words = "; ".join(f"{n}: {part or 'nothing'}" for n, part in parts.items())
     bottom = 14 + ROW * len(rows)
     title = f"{'Cost' if unit == 'usd' else 'Tokens'} of a question by stage and tier, as if cold"
     chart = Chart("stages", title, words, bottom + 54)
@@ -132,4 +132,4 @@ def waterfall(arm: Arm, trial: Trial) -> Chart | None:
 def _told(name: str, parts: list[Part], count: int) -> str:
     ends = max(part.begin + part.seconds for part in parts)
     times = f" × {count}" if count > 1 else ""
-    return f"{name}{times} {ranged(seconds(min(part.begin for part in parts)), seconds(ends))}"
+    return f"{name}{times}: {ranged(seconds(min(part.begin for part in parts)), seconds(ends))}"

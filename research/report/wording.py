@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .figures import RIGHT, Arm, Difference, Figures
-from .units import between, chance, change, figure, listed, share, times, within
+from .units import NAMES, between, chance, change, figure, listed, share, times, within
 
 if TYPE_CHECKING:
     from . import Report
@@ -90,7 +90,7 @@ def _expense(found: Figures) -> Iterator[str]:
         told = [f"{least[0].pipeline} {figure(metric, least[1])}"]
         told += [f"{arm.pipeline} {figure(metric, value)}{_against(found, metric, least, arm, value)}"
                  for arm, value in known[1:]]  # fmt: skip
-        yield f"{label}: {'; '.join(told)}."
+        yield f"{label}: {'; '.join(told)}.{_not_shown(found, metric, least[0], [arm for arm, _ in known[1:]])}"
 
 
 def typical(arm: Arm, metric: str) -> float | None:
@@ -106,11 +106,22 @@ def _against(found: Figures, metric: str, least: tuple[Arm, float], arm: Arm, va
     if one is None:
         return ", not compared: no question has both"
     if not one.claimed:
-        return f", no difference from {first} shown (n = {one.interval.n})"
+        return ""
     more, less, _ = WORDS[metric]
     if one.interval.mean < 0:
         return f", though by the mean of questions it {less}"
     return f" ({times(metric, value, lowest) or more})"
+
+
+def _not_shown(found: Figures, metric: str, least: Arm, others: Sequence[Arm]) -> str:
+    """Against which pipelines the one that takes least shows no difference."""
+    made = [found.between(metric, least.pipeline, arm.pipeline) for arm in others]
+    same = [one for one in made if one is not None and not one.claimed]
+    if not same:
+        return ""
+    n, names = min(one.interval.n for one in same), listed(one.second for one in same)
+    of = names if len(same) == 1 else f"any of {names}"
+    return f" No difference in {NAMES[metric]} shown (n = {n}) between {least.pipeline} and {of}."
 
 
 def frontier(found: Figures, metric: str) -> list[str]:
@@ -138,8 +149,9 @@ def _frontier(found: Figures) -> Iterator[str]:
     names = frontier(found, metric)
     if names and len(found.arms) > 1:
         verb = "is" if len(names) == 1 else "are"
+        who = "all" if len(names) == len(found.arms) > 2 else listed(names)
         yield (
-            f"By mean quality and {STATISTICS[metric]}, {listed(names)} {verb} on the frontier: no other is at least "
+            f"By mean quality and {STATISTICS[metric]}, {who} {verb} on the frontier: no other is at least "
             f"as good and as {WORDS[metric][2]}, with a difference shown."
         )
 

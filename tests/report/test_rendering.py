@@ -142,7 +142,10 @@ def test_the_summary_says_what_the_figures_say() -> None:
     assert said[2].startswith("b is better than a: +60 points (+40 to +80 points), n = 20, p < 0.001") or said[
         2
     ].startswith("b is better than a: +60 points (+40 to +80 points), n = 20, p = 0.001")
-    assert "Cost of a question, as if cold, mean: a $0.02; b $0.02, no difference from a shown (n = 20)." in said
+    assert (
+        "Cost of a question, as if cold, mean: a $0.02; b $0.02. No difference in cost shown (n = 20) between a and b."
+        in said
+    )
 
 
 def timed(first: list[float], second: list[float]) -> list[str]:
@@ -159,7 +162,10 @@ def timed(first: list[float], second: list[float]) -> list[str]:
 def test_a_ratio_of_times_is_told_only_where_the_paired_difference_is_shown() -> None:
     """b is faster in four of six questions, although its median is 1.9 times that of a."""
     said = timed([0.20, 0.18, 0.05, 0.05, 0.16, 0.14], [0.19, 0.17, 0.30, 0.40, 0.15, 0.13])
-    assert "Time of a question, as if cold, p50: a 0.15 s; b 0.18 s, no difference from a shown (n = 6)." in said
+    assert (
+        "Time of a question, as if cold, p50: a 0.15 s; b 0.18 s. No difference in time shown (n = 6) between a and b."
+        in said
+    )
     assert not any("×" in line for line in said)
     assert (
         "By mean quality and p50 of time, a and b are on the frontier: no other is at least as good and as fast, with "
@@ -203,8 +209,8 @@ def test_all_timetables_are_of_one_question_that_is_in_the_middle() -> None:
         "b: 5.0 s for one question, as if cold (p50 of all: 4.0 s)",
     ]
     assert [chart.told for chart in charts] == [
-        "What is q2?: synthesize 0 ms to 3.0 s",
-        "What is q2?: synthesize 0 ms to 5.0 s",
+        "What is q2?: synthesize: 0 ms to 3.0 s",
+        "What is q2?: synthesize: 0 ms to 5.0 s",
     ]
 
 
