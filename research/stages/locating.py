@@ -65,10 +65,14 @@ class Passages:
         return None if found.missing or found.negated or found.score < SUPPORTED else replace(place, grade=Grade.FUZZY)
 
     def nearest(self, question: str, count: int) -> list[str]:
-        """The sentences that share most with `question`, in the page's order."""
+        """The sentences that share most with `question`, in the page's order; its title is none."""
         scores = bm25(content_words(question), self._words)
-        order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:count]
-        return [self.page.text[start:end] for start, end in (self._spans[place] for place in sorted(order))]
+        title = " ".join(self.page.title.split())
+        told = [" ".join(self.page.text[start:end].split()) for start, end in self._spans]
+        order = sorted(
+            (place for place, text in enumerate(told) if text != title), key=lambda place: (-scores[place], place)
+        )
+        return [self.page.text[start:end] for start, end in (self._spans[place] for place in sorted(order[:count]))]
 
     def _windows(self, place: int) -> list[tuple[int, int]]:
         """The passages around one sentence."""

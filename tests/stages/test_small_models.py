@@ -14,6 +14,7 @@ from research.llm.extractive import ExtractiveModel
 from research.llm.messages import Request
 from research.llm.providers import BUILTIN
 from research.records import Ending, Grade, Hit, Outcome, Page
+from research.stages.locating import Passages
 from tests.shipped import QUESTION, Laboratory, SmallWeb, copied, reply
 
 TEXT = """The tower of Ulm
@@ -125,3 +126,10 @@ async def test_the_built_in_rules_give_the_best_of_a_page_in_either_form(tmp_pat
     assert len(quotes) <= 2
     assert all(fact["quote"] in TEXT for fact in request.given["facts"])
     assert result.answer.citations
+
+
+def test_a_page_tells_no_answer_by_its_title() -> None:
+    page = Page(url="https://ulm.example/", outcome=Outcome.OK, title="The tower of Ulm", text=TEXT)
+    nearest = Passages(page).nearest("How tall is the tower of Ulm?", 2)
+    assert nearest[0] == HEIGHT
+    assert "The tower of Ulm" not in nearest
