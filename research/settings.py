@@ -141,7 +141,8 @@ class Settings:
 
     def engine_variables(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
         """Keys and addresses of the search engines, under the names in which `web.engines` looks for them."""
-        known = dict(os.environ if environment is None else environment)
+        given = os.environ if environment is None else environment
+        known = {name: value.strip() for name, value in given.items() if value.strip()}
         for name, table in self.engines.items():
             base, key = engine_names(name)
             if "base_url" in table:

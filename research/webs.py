@@ -72,6 +72,12 @@ async def searched(
     options = Options(settings.region, settings.language, cast(Recency, settings.recency))
     variables = settings.engine_variables()
     asking = Asking(names, variables, settings.allow_addresses, options, indexes, workers)
+    if len(asking.unasked) == len(names):
+        own = {name: table["key_env"] for name, table in settings.engines.items() if "key_env" in table}
+        wanted = " and ".join(own.get(name.partition("@")[0], needed) for name, needed in asking.unasked.items())
+        raise UsageError(
+            f"{', '.join(names)} can't be asked: set {wanted}, or search others, as {KEYLESS} without --search"
+        )
     async with LiveWeb(asking, notice=notice, revisits=Kept(store, asking.source)) as web:
         yield web
 

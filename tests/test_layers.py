@@ -23,7 +23,7 @@ LAYERS = [
     {"mcp", "wiring", "artifacts"},
     {"pipeline"},
     {"kinds", "prompts", "journal", "ledger", "llm", "web", "evidence"},
-    {"relevance", "transport", "settings", "limits"},
+    {"relevance", "transport", "settings", "homes", "limits"},
     {"store", "sentences", "network", "values", "output"},
     {"records", "errors", ""},
 ]

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from . import options
+from .delivery import CiteBy, check_out, deliver
 
 if TYPE_CHECKING:
     from ..app import Asked
     from ..pipeline import Pipeline
     from ..records import Answer
+    from ..settings import Settings
+    from .progress import Progress
 
 
 class ToolsAs(StrEnum):
@@ -22,13 +25,6 @@ class ToolsAs(StrEnum):
 
     native = "native"
     schema = "schema"
-
-
-class CiteBy(StrEnum):
-    """How an answer's sentences tell their sources."""
-
-    number = "number"
-    name = "name"
 
 
 def ask(
@@ -115,30 +111,49 @@ class Wish(NamedTuple):
 
 async def answered(wish: Wish) -> int:
     """Runs the question, prints the answer, and gives the exit code."""
+    from ..homes import housed
+    from ..settings import Settings
+    from .progress import Progress
+
+    progress, unsaid = Progress.on(sys.stderr), list[str]()
+    with housed(Settings.read(wish.flags), unsaid.append) as settings:
+        result = await ran(wish, settings, progress, unsaid)
+    if result is None:
+        return 0
+    try:
+        deliver(result, wish.out, wish.json, wish.cite)
+    finally:
+        progress.summary(result)
+    if wish.out is not None:
+        progress.line(f"Answer: {wish.out}")
+    return exit_code(result, wish.strict)
+
+
+async def ran(wish: Wish, settings: Settings, progress: Progress, unsaid: list[str]) -> Asked | None:
+    """Runs the question; a dry run tells what it may cost.
+
+    What is `unsaid` is told once there is no mistake in the wish: a mistake is told alone.
+    """
     from ..api import asked
     from ..app import App, Dates, load_pipeline
     from ..ceilings import budget_of
-    from ..settings import Settings
     from ..tiers import Tiers
     from ..webs import opened, recorded
-    from .progress import Progress
 
     question = asked(_stdin() if wish.question == "-" else wish.question)
-    settings = Settings.read(wish.flags)
     pipeline = load_pipeline(settings.pipeline)
     if wish.verify:
         from ..stages.verify import with_verification
 
         pipeline = with_verification(pipeline)
     fresh = stages_anew(wish.fresh, pipeline)
-    check_out(wish)
-    progress = Progress.on(sys.stderr)
-    tiers = Tiers(settings, progress.notice)
+    check_out(wish.out, wish.json, wish.force)
+    tiers = Tiers(settings, unsaid.append)
     if wish.dry_run:
         from .forecast import tell
 
         tell(pipeline, question.text, tiers, wish.offline or wish.world is not None, wish.json)
-        return 0
+        return None
     pipeline = tiers.fitted(pipeline, wish.tools)
     models = tiers.models_of(pipeline)
     budget = budget_of(settings, models.values(), tiers.prices.free)
@@ -149,8 +164,10 @@ async def answered(wish: Wish) -> int:
             async with asked_web as chosen:
                 dates = Dates.resolve(wish.as_of, wish.web_date, today=chosen.date)
                 with recorded(chosen, wish.record, dates.web_date) as web:
+                    for text in unsaid:
+                        progress.notice(text)
                     progress.begins(app, pipeline, web, dates)
-                    result = await app.ask(
+                    return await app.ask(
                         question, pipeline, web, dates, fresh=fresh, frozen=wish.frozen, budget=budget,
                         listeners=(progress.listen,), hear=progress.hear if progress.terminal else None,
                     )  # fmt: skip
@@ -158,9 +175,6 @@ async def answered(wish: Wish) -> int:
         await tiers.aclose()
         app.close()
         budget.close()
-    deliver(wish, result)
-    progress.summary(result)
-    return exit_code(result, wish.strict)
 
 
 def exit_code(result: Asked, strict: bool) -> int:
@@ -190,53 +204,6 @@ def stages_anew(wished: tuple[str, ...], pipeline: Pipeline) -> frozenset[str]:
         if name not in pipeline.stages:
             raise UsageError(f"--fresh: {pipeline.name} has no stage {name!r}; it has {', '.join(pipeline.stages)}")
     return frozenset(wished)
-
-
-def check_out(wish: Wish) -> None:
-    """Before anything is spent.
-
-    Raises: UsageError if --out can't be written, or would replace a file unasked.
-    """
-    from ..errors import UsageError
-
-    if wish.out is None:
-        return
-    if wish.out.exists() and not wish.force:
-        raise UsageError(f"--out {wish.out}: there is such a file; choose another, or add --force to replace it")
-    if wish.out.is_dir() or not wish.out.absolute().parent.is_dir():
-        raise UsageError(f"--out {wish.out}: that is no file in a folder that exists")
-
-
-def deliver(wish: Wish, result: Asked) -> None:
-    """The answer to stdout, or to the file that was asked for."""
-    suffix = wish.out.suffix if wish.out else ""
-    text = shown(result, json=wish.json or suffix == ".json", markdown=suffix == ".md", cite=wish.cite)
-    if wish.out is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    import os
-
-    draft = wish.out.with_name(f".{wish.out.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(wish.out)
-
-
-def shown(result: Asked, json: bool = False, markdown: bool = False, cite: CiteBy = CiteBy.number) -> str:
-    from .. import output, rendering
-
-    by_name = cite is CiteBy.name
-    if json:
-        from ..app import as_json
-
-        return output.as_json(as_json(result)) + "\n"
-    if markdown:
-        question = str(result.run.manifest()["question"])
-        return rendering.markdown(question, result.answer, by_name)
-    import shutil
-
-    width = max(40, min(100, shutil.get_terminal_size((88, 24)).columns))
-    return rendering.plain(result.answer, width, by_name)
 
 
 def _stdin() -> str:

@@ -157,7 +157,10 @@ class Job:
         app = App(settings, models, view.line, tiers.prices.price, tiers.prices.search_fee)
         stack.callback(app.close)
         if app.store.folder is None:
-            raise StoreError("a batch needs its store: without it nothing could be taken up again")
+            raise StoreError(
+                "a batch needs its store: without it nothing could be taken up again. Set "
+                "RESEARCH_HOME to a folder that can be written"
+            )
         workers = min(4, os.cpu_count() or 1)
         way = opened(settings, app.store, view.line, offline=wish.offline, world=wish.world, workers=workers)
         web = await stack.enter_async_context(way)

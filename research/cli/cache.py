@@ -19,9 +19,19 @@ def stats() -> None:
 
     folder = _folder()
     rows = store.stats(folder)
-    print(f"{folder}")
+    print(f"{folder}" if rows else f"{folder}: nothing is in it")
+    if rows:
+        rows["in all"] = (sum(count for count, _ in rows.values()), sum(size for _, size in rows.values()))
     for name, (count, size) in rows.items():
-        print(f"  {name:<13} {count:>8,}  {size / 1e6:>9,.1f} MB")
+        print(f"  {name:<13} {count:>8,}  {_size(size):>12}")
+
+
+def _size(size: int) -> str:
+    """
+    >>> _size(400), _size(20_400), _size(3_450_000)
+    ('400 B', '20.4 kB', '3.5 MB')
+    """
+    return f"{size:,} B" if size < 1_000 else f"{size / 1e3:,.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
 
 
 @group.command()
@@ -43,10 +53,23 @@ def clear(yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False
 
     folder = _folder()
     count = sum(count for name, (count, _) in store.stats(folder).items() if name != "traces")
-    if not yes:
-        typer.confirm(f"Drop all {count:,} values in {folder}?", abort=True, err=True)
-    store.clear(folder)
-    print(f"{count:,} values went.")
+    if yes or _agreed(f"Drop all {count:,} values in {folder}?"):
+        store.clear(folder)
+        print(f"{count:,} values went.")
+    else:
+        print("Nothing was cleared.")
+
+
+def _agreed(question: str) -> bool:
+    """What the user says.
+
+    Raises: typer.Exit where they say nothing.
+    """
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:  # Ctrl-C, or the end of the input
+        print("\nNothing was cleared.")
+        raise typer.Exit(130) from None
 
 
 def _folder() -> Path:

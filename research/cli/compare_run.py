@@ -86,7 +86,10 @@ class Arms:
             app = App(settings, self.models, self.view.line, self.tiers.prices.price, self.tiers.prices.search_fee)
             self.stack.callback(app.close)
             if app.store.folder is None:
-                raise StoreError("a comparison needs its store: without it nothing could be taken up again")
+                raise StoreError(
+                    "a comparison needs its store: without it nothing could be taken up again. Set "
+                    "RESEARCH_HOME to a folder that can be written"
+                )
             if name:
                 app.runs = self._opened[""][0].runs
             way = opened(
@@ -188,12 +191,14 @@ class Comparing:
 
         Raises: UsageError where nobody has agreed to the cost, or for answers by another recipe.
         """
+        from .progress import place
+
         turns, view = self.turns, self.view
         turns.survey()
         self.agreed()
         models = ", ".join(dict.fromkeys(model.name for model in self.models.values())) or "no model"
         names = ", ".join(side.name for side in self.sides)
-        view.line(f"{names} over {self.web.name}, as of {self.dates.as_of}, with {models}")
+        view.line(f"{names} over {place(self.web)}, as of {self.dates.as_of}, with {models}")
         if turns.earlier:
             view.line(f"{turns.earlier:,} runs are done; {turns.left:,} are left")
         view.begins(self.batch, turns)

@@ -81,7 +81,7 @@ def show(title: str, rows: list[tuple[str, str]]) -> None:
 def settings_told(settings: Settings) -> list[tuple[str, str]]:
     from ..settings import KEYS, TABLES
 
-    rows = [(key, f"{said(getattr(settings, key))}  ({settings.origin(key)})") for key in KEYS]
+    rows = [(key, f"{said(getattr(settings, key) or otherwise(key))}  ({settings.origin(key)})") for key in KEYS]
     for table in TABLES:
         for name, inner in getattr(settings, table).items():
             rows += [
@@ -89,6 +89,18 @@ def settings_told(settings: Settings) -> list[tuple[str, str]]:
                 for part, value in inner.items()
             ]
     return rows
+
+
+def otherwise(key: str) -> str:
+    """What holds where a setting is not set; "" where that is nothing in particular."""
+    from ..ceilings import DEFAULT
+    from ..ledger import dollars
+    from ..webs import KEYLESS
+
+    paid = "a question where a model costs money"
+    assert DEFAULT.usd is not None
+    told = {"search": KEYLESS, "max_usd": f"{dollars(DEFAULT.usd)} {paid}", "deadline": f"{DEFAULT.seconds:g} s {paid}"}
+    return told.get(key, "")
 
 
 def said(value: Any) -> str:
@@ -108,7 +120,7 @@ def keys_told(tiers: Tiers) -> list[tuple[str, str]]:
     for table in (settings.providers, settings.engines):
         named |= {name: (inner["key_env"],) for name, inner in table.items() if "key_env" in inner}
     return [
-        (variable, f"{'set' if environment.get(variable) else 'not set'}  ({name})")
+        (variable, f"{'set' if environment.get(variable, '').strip() else 'not set'}  ({name})")
         for name, variables in named.items()
         for variable in variables
     ]
@@ -116,18 +128,14 @@ def keys_told(tiers: Tiers) -> list[tuple[str, str]]:
 
 def places(settings: Settings) -> list[Finding]:
     """The files and folders that are read and written."""
-    import os
-
+    from ..homes import refusal
     from ..settings import PIPELINES, user_config
 
-    home = settings.home
-    while not home.exists():
-        home = home.parent
-    writable = os.access(home, os.W_OK | os.X_OK)
-    state = "writable" if writable else "not writable: nothing can be kept; set RESEARCH_HOME to another folder"
+    why = refusal(settings.home)
+    state = f"not writable ({why}): nothing can be kept; set RESEARCH_HOME to another folder" if why else "writable"
     config = user_config()
     return [
-        Finding(str(settings.home), state, 0 if writable else 8),
+        Finding(str(settings.home), state, 8 if why else 0),
         Finding(str(config), "the user's settings" if config.is_file() else "not there; it would hold your settings"),
         Finding(str(PIPELINES), "the shipped pipelines"),
     ]

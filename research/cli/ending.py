@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
 import signal
 import sys
@@ -12,7 +11,8 @@ from typing import Any
 
 import typer
 
-from ..errors import ResearchError, UsageError
+from ..errors import ResearchError, StoreError, UsageError
+from .streams import UnheardError, guard
 
 EVERYTHING = "*"  # what `--fresh` without a stage stands for
 RESUME = "Stopped. What was finished is kept: the same command takes it up again."
@@ -20,8 +20,7 @@ RESUME = "Stopped. What was finished is kept: the same command takes it up again
 
 def exit_code(app: typer.Typer) -> int:
     """Run the command line, and tell how it ended."""
-    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
+    guard()
     try:
         code = app(args=list(arguments(sys.argv[1:])), prog_name="research", standalone_mode=False)
         sys.stdout.flush()
@@ -33,8 +32,7 @@ def exit_code(app: typer.Typer) -> int:
         code = told_to_stop(Stopped(130))
     except Stopped as stop:
         code = told_to_stop(stop)
-    except BrokenPipeError:  # `| head -1`: whoever read has what they wanted
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except UnheardError:
         code = 0
     except typer.BadParameter as error:
         code = told(UsageError(error.format_message()))
@@ -64,7 +62,15 @@ def told(error: ResearchError) -> int:
     print(f"error: {clean(str(error))}", file=sys.stderr)
     for note in getattr(error, "__notes__", ()):
         print(f"       {note}", file=sys.stderr)
+    if isinstance(error, StoreError) and (home := _home()) in str(error):
+        print(f"       Files are kept in {home}; set RESEARCH_HOME to keep them elsewhere", file=sys.stderr)
     return error.exit_code
+
+
+def _home() -> str:
+    from ..settings import Settings
+
+    return str(Settings.read().home)
 
 
 def _typers_or_bug(error: Exception) -> int:

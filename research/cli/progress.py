@@ -52,6 +52,7 @@ class Progress:
     rows: dict[str, Row] = field(default_factory=dict)
     live: Any = None
     written: str = ""  # of the answer, as far as it is checked
+    _dropped: dict[str, str] = field(default_factory=dict)  # reasons, with the stage while they are untold
     _began: float = field(default_factory=time.monotonic)
 
     @classmethod
@@ -87,6 +88,8 @@ class Progress:
         self.line(f"{pipeline.name} over {place(web)}, as of {dates.as_of}, with {models or 'no model'}")
 
     def listen(self, line: Mapping[str, Any]) -> None:
+        if not self.terminal:
+            self._tell(line)
         row = self.rows.get(line.get("stage", ""))
         if row is None:
             return
@@ -114,10 +117,15 @@ class Progress:
         self.written = "" if answer is None else clean(told(answer, {}))
 
     def _tell(self, line: Mapping[str, Any]) -> None:
-        """A plain line for what a log's reader wants to know."""
+        """A plain line for what a log's reader wants to know: each reason once, and not if the run ends with it."""
         if line["event"] == "dropped":
-            self.line(f"  {line['stage']}: dropped: {line['reason']}")
-        elif line["event"] == "made" and line["item"] is not None:
+            self._dropped.setdefault(line["reason"], line["stage"])
+            return
+        for reason, stage in self._dropped.items():
+            if stage and reason != line.get("error"):
+                self.line(f"  {stage}: dropped: {reason}")
+            self._dropped[reason] = ""
+        if line["event"] == "made" and line["item"] is not None:
             self.line(f"  {line['stage']}: made in {line['receipt']['seconds']:.2f} s")
 
     def _open(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from ..records import Answer
     from ..runs import Run, Runs
 
 RunId = Annotated[str, typer.Argument(help="A run's id, as `research runs` lists them.", metavar="RUN")]
@@ -19,12 +20,26 @@ def runs(limit: Annotated[int, typer.Option("-n", "--limit", help="How many, new
 
     from ..output import clean
 
-    for run in islice(_runs().newest_first(), limit):
-        manifest = run.manifest()
-        lines = run.journal()
-        last = lines[-1] if lines and lines[-1]["event"] == "ended" else {}
-        ending = last.get("ending") or ("failed" if "error" in last else "unfinished")
-        print(f"{run.id}  {manifest['pipeline']:<10}  {ending:<24}  {clean(manifest['question'])[:80]}")
+    there = _runs()
+    for run in islice(there.newest_first(), limit):
+        head, question = _row(run)
+        print(clean(f"{head}{question}"))
+    if next(there.newest_first(), None) is None:
+        print("There are no runs yet; `research ask` makes one.", file=sys.stderr)
+
+
+def _row(run: Run) -> tuple[str, str]:
+    """Id, pipeline, ending, what it paid, its web; its question."""
+    from ..ledger import dollars, paid
+    from ..output import on_one_line
+
+    manifest, lines = run.manifest(), run.journal()
+    last = lines[-1] if lines and lines[-1]["event"] == "ended" else {}
+    ending = last.get("ending") or ("failed" if "error" in last else "unfinished")
+    spent = paid(lines)
+    cost = dollars(spent.usd, spent.unknown)
+    web, question = on_one_line(manifest["web"])[:30], on_one_line(manifest["question"])[:80]
+    return f"{run.id}  {manifest['pipeline']:<10}  {ending:<24}  {cost:>8}  {web:<30}  ", question
 
 
 def show(
@@ -47,15 +62,15 @@ def show(
     answer = opened.answer()
     taken = [] if evidence else steps(opened, runs)
     if taken:
-        _show_steps(taken, None if answer is None or not json else answer.model_dump(mode="json"), json)
+        _show_steps(taken, _whole(opened, answer) if json else {}, json)
         if json:
             return
     if answer is None:
         raise UsageError(f"run {opened.id} came to no answer; `research why {opened.id}` tells how far it got")
     if json:
-        from ..output import escaped_json
+        from ..output import as_json
 
-        print(escaped_json(answer.model_dump_json(indent=1)))
+        print(as_json(_whole(opened, answer)))
         return
     if evidence:
         from .evidence import show as show_evidence
@@ -67,7 +82,14 @@ def show(
     sys.stdout.write(plain(answer))
 
 
-def _show_steps(taken: list[dict[str, Any]], answer: dict[str, Any] | None, json: bool) -> None:
+def _whole(run: Run, answer: Answer | None) -> dict[str, Any]:
+    """A run as `ask --json` prints it; of one that came to no answer, nothing."""
+    from ..app import Asked, as_json
+
+    return {} if answer is None else as_json(Asked(run, answer, run.journal()))
+
+
+def _show_steps(taken: list[dict[str, Any]], answer: dict[str, Any], json: bool) -> None:
     """How a loop went; as JSON the whole of it, beside the answer."""
     from ..output import as_json
     from ..settings import Settings
@@ -80,7 +102,7 @@ def _show_steps(taken: list[dict[str, Any]], answer: dict[str, Any] | None, json
         return
     store = Store(Settings.read().store)
     try:
-        print(as_json({**(answer or {}), "steps": steps.redacted(steps.whole(taken, store))}))
+        print(as_json({**answer, "steps": steps.redacted(steps.whole(taken, store))}))
     finally:
         store.close()
 
@@ -99,18 +121,21 @@ def _show_stage(run: Run, stage: str, json: bool) -> None:
         raise UsageError(f"run {run.id} has nothing of a stage {stage!r}; `research why {run.id}` lists its stages")
     store = Store(Settings.read().store)
     try:
-        texts = {line["item"]: _text(store.value(line["ref"])) for line in lines}
+        values = {line["item"]: store.value(line["ref"]) for line in lines}
     finally:
         store.close()
+    if not any(values.values()):
+        raise UsageError(
+            f"what {stage} made in run {run.id} is gone from the store; `research show {run.id}` still has the answer, "
+            f"and `research why {run.id}` the account"
+        )
+    texts = {item: "null" if value is None else value.decode() for item, value in values.items()}
     if json:
         print(escaped_json(f"[{', '.join(texts.values())}]" if len(texts) > 1 else next(iter(texts.values()))))
         return
     for rank, text in texts.items():
-        print(f"── {stage} {rank + 1}\n{clean(_indented(text))}")
-
-
-def _text(data: bytes | None) -> str:
-    return "null" if data is None else data.decode()
+        told = "gone from the store" if values[rank] is None else _indented(text)
+        print(f"── {stage} {rank + 1}\n{clean(told)}")
 
 
 def _indented(text: str) -> str:

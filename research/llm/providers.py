@@ -143,7 +143,7 @@ def endpoint(model: str, settings: Settings, environment: Mapping[str, str]) -> 
         row.wire,
         row.base_url,
         Dialect(**{**row.ways, **(older or {}), **told}),
-        key=environment.get(variable, ""),
+        key=environment.get(variable, "").strip(),
         key_name=variable or next(iter(row.key_variables), ""),
         local=row.local or _loopback(row.base_url),
         limits=Limits(**row.limits),
@@ -153,7 +153,7 @@ def endpoint(model: str, settings: Settings, environment: Mapping[str, str]) -> 
 
 def key_of(row: Provider, environment: Mapping[str, str]) -> str:
     """The variable that holds its key, "" if none does."""
-    return next((variable for variable in row.key_variables if environment.get(variable)), "")
+    return next((variable for variable in row.key_variables if environment.get(variable, "").strip()), "")
 
 
 def check_key(model: str, settings: Settings, environment: Mapping[str, str]) -> None:

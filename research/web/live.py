@@ -61,10 +61,14 @@ class Asking:
         return ",".join(self.label(name) for name in self.engines) + wishes
 
     @property
-    def unasked(self) -> list[str]:
-        """Engines that are skipped for want of a key, as they are called in `name`."""
-        keyless = (name for name in self.engines if name in KEYED and not self.variables.get(engine_names(name)[1]))
-        return [self.label(name) for name in keyless]
+    def unasked(self) -> dict[str, str]:
+        """Engines that are skipped for want of a key or an address, as they are called in `name`: what they want."""
+        wanted = {name: engine_names(name)[1] for name in KEYED} | {"searxng": engine_names("searxng")[0]}
+        return {
+            self.label(name): wanted[name]
+            for name in self.engines
+            if name in wanted and not self.variables.get(wanted[name])
+        }
 
     @property
     def source(self) -> str:

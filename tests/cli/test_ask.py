@@ -35,7 +35,7 @@ def test_a_cited_answer_on_stdout_and_the_account_on_stderr(home: Path) -> None:
     assert "built-in extractive model" in done.stdout
     assert "sample web, as of 2025-03-01" in done.stderr
     assert "Paid now $0" in done.stderr
-    assert "0 model calls" in done.stderr  # all of it was reused
+    assert "(no model was called)" in done.stderr  # all of it was reused
 
 
 def test_json_has_both_spans_of_every_citation(home: Path) -> None:
@@ -89,7 +89,7 @@ def test_the_two_unicode_forms_are_one_question(home: Path) -> None:
     first = research(home, "ask", "--offline", "Wie hoch ist die Inflation in München?")
     second = research(home, "ask", "--offline", "Wie hoch ist die Inflation in Mu\u0308nchen?")
     assert first.stdout == second.stdout
-    assert "0 model calls" in second.stderr
+    assert "(no model was called)" in second.stderr
 
 
 def test_unless_told_otherwise_the_live_web_is_asked_by_engines_without_a_key(home: Path) -> None:
@@ -97,7 +97,24 @@ def test_unless_told_otherwise_the_live_web_is_asked_by_engines_without_a_key(ho
     done = research(home, "ask", QUESTION, **nobody)
     assert (done.returncode, done.stdout) == (6, "")
     assert "fixed over the live web by duckduckgo@127.0.0.1:9,mojeek@127.0.0.1:9,wikipedia@127.0.0.1:9" in done.stderr
-    assert "error: no search engine answered. duckduckgo@127.0.0.1:9: unreadable: no connection" in done.stderr
+    told = "no search engine could be reached (duckduckgo@127.0.0.1:9, mojeek@127.0.0.1:9, wikipedia@127.0.0.1:9)"
+    assert done.stderr.count("could be reached") == 1
+    assert f"\nerror: {told}: is this machine online? `--offline` asks the bundled sample web\n" in done.stderr
+    assert "skipped" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("search", "told"),
+    [("brave", "brave can't be asked: set BRAVE_API_KEY,"), ("searxng", "searxng can't be asked: set SEARXNG_URL,"),
+     ("tavily,serper", "tavily, serper can't be asked: set TAVILY_API_KEY and SERPER_API_KEY,")],
+)  # fmt: skip
+def test_engines_without_their_keys_are_told_before_anything_is_run(home: Path, search: str, told: str) -> None:
+    (home / "questions.txt").write_text(QUESTION)
+    for command in (["ask", QUESTION], ["batch", "questions.txt", "-o", "out.jsonl"]):
+        done = research(home, *command, "--search", search, BRAVE_API_KEY="  ")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"error: {told}" in done.stderr
+    assert len(list((home / "runs").iterdir())) == 1
 
 
 def test_a_web_that_is_not_there(home: Path) -> None:
@@ -141,8 +158,8 @@ def test_mistakes_on_the_command_line(home: Path, arguments: list[str], told: st
 
 
 def test_fresh_makes_everything_or_one_stage_anew(home: Path) -> None:
-    assert "0 model calls" not in research(home, "ask", "--offline", "--fresh", QUESTION).stderr
-    assert "(1 model calls" in research(home, "ask", "--offline", "--fresh", "rerank", QUESTION).stderr
+    assert "no model was called" not in research(home, "ask", "--offline", "--fresh", QUESTION).stderr
+    assert "(1 model call," in research(home, "ask", "--offline", "--fresh", "rerank", QUESTION).stderr
     why = research(home, "why").stdout
     assert "rerank      made: asked for anew" in why
     assert why.count("reused") == 5
@@ -207,7 +224,7 @@ def test_a_damaged_value_is_reported_and_made_again(home: Path) -> None:
     done = research(home, "ask", "--offline", QUESTION)
     assert done.returncode == 0
     assert "is damaged and counts as missing" in done.stderr
-    assert "(1 model calls" in done.stderr
+    assert "(1 model call," in done.stderr
 
 
 def test_a_reader_that_closes_early(home: Path) -> None:

@@ -31,13 +31,19 @@ _CAPS = Caps(wire=LARGEST_REPLY, decoded=LARGEST_REPLY)
 
 
 class EngineError(WebError):
-    """An engine gave no answer. `retry_after` is how many seconds it asks to be left alone, if it says so."""
+    """An engine gave no answer. `retry_after` is how many seconds it asks to be left alone, if it says so.
 
-    def __init__(self, engine: str, state: State, detail: str, retry_after: float | None = None) -> None:
+    Without `reached` no connection was had to it.
+    """
+
+    def __init__(
+        self, engine: str, state: State, detail: str, retry_after: float | None = None, reached: bool = True
+    ) -> None:
         self.engine = engine
         self.state = state
         self.detail = detail
         self.retry_after = retry_after
+        self.reached = reached
         super().__init__(f"{engine}: {state}: {detail}")
 
 
@@ -108,7 +114,7 @@ class EngineSearch:
     def _failed(self, error: TransportError) -> EngineError:
         if isinstance(error, TooLarge):
             return EngineError(self.name, State.UNREADABLE, "its reply is too large; choose another engine")
-        return EngineError(self.name, State.UNREADABLE, str(error))
+        return EngineError(self.name, State.UNREADABLE, str(error), reached=not isinstance(error, Unreachable))
 
 
 def _seconds(headers: Mapping[str, str]) -> float | None:

@@ -8,7 +8,7 @@ one query tries it again; the rest doubles each time that this fails.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from .base import State
 FAILURES = 3  # in a row, before an engine rests
 REST = 60.0  # seconds, at first
 LONGEST_REST = 1_800.0
+RESTING = " (resting)"
 _AT_ONCE = (State.CAPTCHA, State.BLOCKED)
 
 
@@ -41,7 +42,7 @@ class Breaker:
     failures: int = 0
     rest: float = REST
     until: float = 0.0
-    reason: str = ""
+    error: WebError | None = None  # the last
     trying: bool = False
 
     def lets(self) -> bool:
@@ -54,11 +55,11 @@ class Breaker:
         return True
 
     def succeeded(self) -> None:
-        self.failures, self.rest, self.until, self.reason, self.trying = 0, REST, 0.0, "", False
+        self.failures, self.rest, self.until, self.error, self.trying = 0, REST, 0.0, None, False
 
     def failed(self, error: WebError) -> None:
         self.failures += 1
-        self.reason = str(error)
+        self.error = error
         refused = isinstance(error, EngineError) and error.state in _AT_ONCE
         if isinstance(error, EngineError) and error.state is State.DISABLED:
             self.until = float("inf")
@@ -93,29 +94,30 @@ class Chain:
 
         Raises: WebError, with what each engine said, where none answered.
         """
-        reasons: list[str] = []
+        reasons: dict[str, WebError | None] = {}
         asked: list[str] = []
         answered = ""
         for searcher, breaker in self._links:
             if not breaker.lets():
-                reasons.append(f"{breaker.reason} (resting)")
+                reasons[f"{breaker.error}{RESTING}"] = breaker.error
                 continue
             try:
                 hits = await self._ask(searcher, breaker, query, top)
             except WebError as error:
                 asked += error.asked
-                reasons.append(str(error))
-                self._tell(f"skipped {error}")
+                reasons[str(error)] = error
                 continue
             asked += hits.asked if isinstance(hits, Hits) else ()
             answered = answered or searcher.name
             if hits:
-                return Hits(hits, searcher.name, reasons, asked)
+                break
+        else:
+            hits = []
         if not answered:
-            failed = WebError("no search engine answered. " + "; ".join(reasons))
-            failed.asked = asked
-            raise failed
-        return Hits((), answered, reasons, asked)
+            raise _none_answered(reasons, asked)
+        for reason in reasons:
+            self._tell(f"skipped {reason}")
+        return Hits(hits, searcher.name if hits else answered, [*reasons], asked)
 
     async def _ask(self, searcher: Searcher, breaker: Breaker, query: str, top: int) -> list[Hit]:
         try:
@@ -130,6 +132,21 @@ class Chain:
         return hits
 
     def _tell(self, text: str) -> None:
+        text = text.removesuffix(RESTING)
         if text not in self._told and len(self._told) < 100:
             self._told.add(text)
             self._notice(text)
+
+
+def _none_answered(reasons: Mapping[str, WebError | None], asked: Sequence[str]) -> WebError:
+    """What is told where no engine answered: what each said, or that none was reached."""
+    unreached = [error.engine for error in reasons.values() if isinstance(error, EngineError) and not error.reached]
+    if len(unreached) == len(reasons):
+        failed = WebError(
+            f"no search engine could be reached ({', '.join(unreached)}): is this machine online? `--offline` asks the "
+            "bundled sample web"
+        )
+    else:
+        failed = WebError("no search engine answered. " + "; ".join(reasons))
+    failed.asked = asked
+    return failed
