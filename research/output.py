@@ -199,6 +199,14 @@ def as_json(value: Any, indent: int | None = 1) -> str:
     return escaped_json(json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False))
 
 
+def counted(number: int, name: str) -> str:
+    """
+    >>> counted(1, "row"), counted(2_000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
+
+
 def span(seconds: float) -> str:
     """
     >>> span(3.2), span(125), span(7384)

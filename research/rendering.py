@@ -48,7 +48,8 @@ def plain(answer: Answer, width: int = 88, by_name: bool = False) -> str:
         parts.append(
             _wrapped(f"Read, not cited: {', '.join(_site(one.url, one.site) for one in answer.uncited)}", width)
         )
-    parts += [_wrapped(f"Note: {on_one_line(note)}", width, "      ") for note in notes(answer)]
+    if told_beside := [_wrapped(f"Note: {on_one_line(note)}", width, "      ") for note in notes(answer)]:
+        parts.append("\n".join(told_beside))
     return "\n\n".join(parts) + "\n"
 
 

@@ -39,7 +39,8 @@ class Tally:
         read = f"{self.read} read" + (f" ({self.pdf} PDF)" if self.pdf else "")
         counts = [f"{self.found} found", read] if self.found else []
         counts += [f"{count} {label}" for label, count in self.lost.items()]
-        cited = f"{self.cited} cited" + (f" ({self.snippets} by its snippet only)" if self.snippets else "")
+        its = "its snippet" if self.snippets == 1 else "their snippets"
+        cited = f"{self.cited} cited" + (f" ({self.snippets} by {its} only)" if self.snippets else "")
         return ", ".join([*counts, cited])
 
 

@@ -43,6 +43,7 @@ class Cost:
 
 def tell(wish: Wish, pipeline: Pipeline, tiers: Tiers) -> None:
     """What the rows that are left may cost. Nothing is sent, and no key is needed."""
+    from .columns import printed, room
     from .forecast import table
 
     selection = _selection(wish)
@@ -52,9 +53,7 @@ def tell(wish: Wish, pipeline: Pipeline, tiers: Tiers) -> None:
         return
     rows, sums = _forecast(wish, pipeline, tiers, "x" * round(statistics.fmean(lengths)))
     print("For a question of mean length:\n")
-    for line in table(rows, sums):
-        print(line)
-    print(f"\n{cost(wish, pipeline, tiers, selection.left())}")
+    printed([*table(rows, sums, room()), "", str(cost(wish, pipeline, tiers, selection.left()))])
 
 
 def _selection(wish: Wish) -> Selection:
@@ -122,10 +121,12 @@ def tell_projection(wish: Wish, rows: LocalRows, recipe: str) -> None:
         return
     mean, either = interval(costs)
     told = [dollars(max(0, round(nano * 1e9)), unknown) for nano in (others * mean, *(others * end for end in either))]
-    print(
+    from .columns import printed
+
+    printed([
         f"From {len(costs)} rows at {dollars(round(mean * 1e9), unknown)} each, as if cold: {others:,} further rows "
         f"are expected to cost {told[0]} (95 % interval {told[1]} to {told[2]}). What the store holds costs nothing."
-    )
+    ])  # fmt: skip
 
 
 def interval(values: Sequence[float]) -> tuple[float, tuple[float, float]]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..ledger import dollars
-from ..output import clean, on_one_line, span
+from ..output import clean, counted, on_one_line, span
+from .columns import columns, hung
 
 if TYPE_CHECKING:
     from ..batch import Batch
@@ -44,7 +45,7 @@ class View:
         if self.live is not None:
             self.live.console.print(clean(text), markup=False, highlight=False, soft_wrap=True)
         else:
-            print(clean(text), file=self.stream, flush=True)
+            print(hung(clean(text), columns() if self.terminal else None), file=self.stream, flush=True)
 
     def begins(self, batch: Batch, rows: LocalRows) -> None:
         self.batch, self.rows = batch, rows
@@ -127,15 +128,15 @@ class View:
         tally, counts, stop = self.batch.tally, self.rows.counts, self.batch.stop
         bad = f" ({left_out:,} bad row{'s' if left_out > 1 else ''} left out)" if left_out else ""
         before = f", {self.rows.earlier:,} of them before" if self.rows.earlier else ""
+        unstarted = f" + {counts.not_started:,} not started" if counts.not_started else ""
         lines = [
-            f"{counts.done:,} done{before} + {counts.failed:,} failed + {counts.not_started:,} not started "
-            f"= {counts.total:,} rows{bad}",
+            f"{counts.done:,} done{before} + {counts.failed:,} failed{unstarted} = {counted(counts.total, 'row')}{bad}",
             *(f"  {told}" for told in (listed(tally.endings), listed(tally.errors)) if told),
         ]
         took = span(time.monotonic() - tally.began)
         lines.append(
-            f"Paid now {dollars(tally.usd, tally.unknown)} in {took} ({tally.calls:,} model calls, {tally.reuse:.0%} "
-            f"of the work reused); as if cold {dollars(tally.cold_usd)}"
+            f"Paid now {dollars(tally.usd, tally.unknown)} in {took} ({counted(tally.calls, 'model call')}, "
+            f"{tally.reuse:.0%} of the work reused); as if cold {dollars(tally.cold_usd)}"
         )
         if stop is not None:
             lines.append(f"It stopped early: {stop.reason}")

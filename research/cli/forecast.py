@@ -26,8 +26,9 @@ def tell(pipeline: Pipeline, question: str, tiers: Tiers, recorded: bool, json: 
 
         print(encoder.dumps({"stages": [plain(row) for row in rows], "total": plain_total(total(rows))}, indent=1))
         return
-    for line in table(rows, total(rows)):
-        print(line)
+    from .columns import printed, room
+
+    printed(table(rows, total(rows), room()))
 
 
 def fees(tiers: Tiers, recorded: bool) -> dict[str, int | None]:
@@ -40,9 +41,10 @@ def fees(tiers: Tiers, recorded: bool) -> dict[str, int | None]:
     return {name: tiers.prices.search_fee(name) for name in names}
 
 
-def table(rows: list[Row], sums: dict[str, Any]) -> list[str]:
+def table(rows: list[Row], sums: dict[str, Any], width: int | None = None) -> list[str]:
     """Aligned columns; each figure as "expected … worst"."""
     from ..ledger import dollars
+    from .columns import aligned
 
     cells = [("stage", "asks", "calls", "tokens in", "tokens out", "dollars")]
     cells += [
@@ -56,8 +58,7 @@ def table(rows: list[Row], sums: dict[str, Any]) -> list[str]:
         )
         for row in rows
     ]
-    wide = [max(len(row[column]) for row in cells) for column in range(6)]
-    lines = ["  ".join(cell.ljust(wide[column]) for column, cell in enumerate(row)).rstrip() for row in cells]
+    lines = [*aligned(cells, width)]
     unknown = sums["unknown"]
     worst = UNBOUNDED if sums["worst_usd"] == math.inf else dollars(math.ceil(sums["worst_usd"]), unknown)
     lines += [

@@ -20,10 +20,11 @@ def models(
     from ..output import clean
     from ..settings import Settings
     from ..tiers import Tiers
+    from .columns import aligned, printed, room
 
     tiers = Tiers(Settings.read({"cheap": cheap, "capable": capable}))
-    for line in [*tier_lines(tiers), "", *provider_lines(tiers)]:
-        print(clean(line))
+    printed(map(clean, tier_lines(tiers)), 11)
+    printed(map(clean, ["", *aligned(provider_rows(tiers), room())]))
 
 
 def tier_lines(tiers: Tiers) -> list[str]:
@@ -44,14 +45,12 @@ def tier_lines(tiers: Tiers) -> list[str]:
     return lines
 
 
-def provider_lines(tiers: Tiers) -> list[str]:
+def provider_rows(tiers: Tiers) -> list[tuple[str, ...]]:
     """Each provider with the state of its key, its address and its models of the two tiers."""
     from ..llm.providers import PROVIDERS
 
-    rows = [("provider", "key", "cheap", "capable", "address")]
-    rows += [provider_row(tiers, name) for name in dict.fromkeys((*tiers.settings.providers, *PROVIDERS))]
-    wide = [max(len(row[column]) for row in rows) for column in range(5)]
-    return ["  ".join(cell.ljust(wide[column]) for column, cell in enumerate(row)).rstrip() for row in rows]
+    names = dict.fromkeys((*tiers.settings.providers, *PROVIDERS))
+    return [("provider", "key", "cheap", "capable", "address"), *(provider_row(tiers, name) for name in names)]
 
 
 def provider_row(tiers: Tiers, name: str) -> tuple[str, str, str, str, str]:

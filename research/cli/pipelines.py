@@ -15,9 +15,10 @@ def list_() -> None:
     """List the pipelines that come with the program."""
     from ..app import load_pipeline
     from ..settings import PIPELINES
+    from .columns import printed
 
-    for file in sorted(PIPELINES.glob("*.toml")):
-        print(f"{file.stem:<12} {load_pipeline(file.stem).description}")
+    files = sorted(PIPELINES.glob("*.toml"))
+    printed((f"{file.stem:<12} {load_pipeline(file.stem).description}" for file in files), 13)
 
 
 @group.command()

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..output import clean
+from ..output import clean, counted
 from ..web.base import is_live
+from .columns import columns, hung
 
 if TYPE_CHECKING:
     from ..app import App, Asked, Dates
@@ -33,9 +34,9 @@ class Row:
     began: float | None = None
     ended: float = 0.0
 
-    def told(self) -> str:
+    def told(self, idle: str = "waiting") -> str:
         counts = {"running": len(self.running), "made": self.made, "reused": self.reused, "dropped": self.dropped}
-        return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "waiting"
+        return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or idle
 
     @property
     def seconds(self) -> float:
@@ -68,7 +69,7 @@ class Progress:
             self.live = None
 
     def line(self, text: str) -> None:
-        print(clean(text), file=self.stream, flush=True)
+        print(hung(clean(text), columns() if self.terminal else None), file=self.stream, flush=True)
 
     def notice(self, text: str) -> None:
         if self.live is not None:
@@ -165,20 +166,22 @@ class Progress:
 
     def summary(self, result: Asked) -> None:
         """What was found and read, how long each stage took, and what it cost."""
-        for text in account(result, self.rows):
+        for text in account(result, self.rows, columns() if self.terminal else None):
             self.line(text)
 
 
-def account(result: Asked, rows: Mapping[str, Row]) -> list[str]:
-    """The lines under an answer."""
+def account(result: Asked, rows: Mapping[str, Row], width: int | None = None) -> list[str]:
+    """The lines under an answer, for a terminal of that width."""
     from ..ledger import as_if_cold, dollars, paid, seconds_as_if_cold
 
     spent, cold = paid(result.lines), as_if_cold(result.lines)
     took = result.lines[-1]["at"]
     wide = max(map(len, rows), default=0)
-    table = [f"  {name:<{wide}}  {row.seconds:6.2f} s  {row.told()}" for name, row in rows.items()]
+    table = [f"  {name:<{wide}}  {row.seconds:6.2f} s  {row.told('nothing to do')}" for name, row in rows.items()]
     cached = f" ({spent.cached / spent.input:.0%} from cache)" if spent.cached else ""
-    tokens = f"{spent.input:,} tokens in{cached}, {spent.output:,} out" if spent.models else "no model was called"
+    tokens = "no model was called"
+    if spent.models:
+        tokens = f"{counted(spent.models, 'model call')}, {spent.input:,} tokens in{cached}, {spent.output:,} out"
     if spent.estimated:
         tokens += f", {spent.estimated} of them at the most they can have cost: their usage was not told"
     if spent.waited >= 0.05:
@@ -187,16 +190,20 @@ def account(result: Asked, rows: Mapping[str, Row]) -> list[str]:
         "",
         *table,
         *found(result),
-        f"Paid now {dollars(spent.usd, spent.unknown)} in {took:.2f} s ({spent.models} model calls, {tokens}); "
+        f"Paid now {dollars(spent.usd, spent.unknown)} in {took:.2f} s ({tokens}); "
         f"as if cold {dollars(cold.usd, cold.unknown)} in {seconds_as_if_cold(result.lines):.2f} s.",
-        *kept(result),
+        *kept(result, width),
     ]
 
 
-def kept(result: Asked) -> list[str]:
-    """How to see the run again, where it is kept."""
+def kept(result: Asked, width: int | None) -> list[str]:
+    """How to see the run again, where it is kept; no command is broken in two."""
     run = result.run
-    return [f"Run {run.id}: `research show {run.id}` and `research why {run.id}`"] if run.folder.is_dir() else []
+    if not run.folder.is_dir():
+        return []
+    commands = [f"research show {run.id}", f"research why {run.id}"]
+    beside = " · ".join(commands)
+    return [f"Run {run.id}", *(commands if width is not None and len(beside) > width else [beside])]
 
 
 def found(result: Asked) -> list[str]:

@@ -19,11 +19,14 @@ def runs(limit: Annotated[int, typer.Option("-n", "--limit", help="How many, new
     from itertools import islice
 
     from ..output import clean
+    from .columns import hung, room
 
-    there = _runs()
+    there, width = _runs(), room()
     for run in islice(there.newest_first(), limit):
-        head, question = _row(run)
-        print(clean(f"{head}{question}"))
+        head, question = (clean(text) for text in _row(run))
+        apart = width is not None and len(f"{head}{question}") > width
+        print(hung(" ".join(head.split()), width) if apart else head, end="\n    " if apart else "")
+        print(hung(question, width and width - 4, 4))
     if next(there.newest_first(), None) is None:
         print("There are no runs yet; `research ask` makes one.", file=sys.stderr)
 
@@ -78,8 +81,9 @@ def show(
         show_evidence(answer)
         return
     from ..rendering import plain
+    from .columns import columns
 
-    sys.stdout.write(plain(answer))
+    sys.stdout.write(plain(answer, columns()))
 
 
 def _whole(run: Run, answer: Answer | None) -> dict[str, Any]:
@@ -95,10 +99,11 @@ def _show_steps(taken: list[dict[str, Any]], answer: dict[str, Any], json: bool)
     from ..settings import Settings
     from ..store import Store
     from . import steps
+    from .columns import printed
 
     taken = steps.redacted(taken)
     if not json:
-        print("\n".join(steps.told(taken)), end="\n\n")
+        printed([*steps.told(taken), ""], 6)
         return
     store = Store(Settings.read().store)
     try:

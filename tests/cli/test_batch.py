@@ -52,7 +52,7 @@ def test_records_totals_and_a_table_beside(home: Path, file: Path) -> None:
     assert (totals["total"], totals["done"], totals["failed"], totals["not_started"]) == (2, 2, 0, 0)
     assert totals["endings"] == {"answered": 1, "not answered": 1}
     assert "2 questions, of column question" in done.stderr
-    assert "2 done + 0 failed + 0 not started = 2 rows" in done.stderr
+    assert "2 done + 0 failed = 2 rows" in done.stderr
     assert "Paid now $0" in done.stderr
     with open(out.with_suffix(".csv"), encoding="utf-8-sig", newline="") as table:
         rows = list(csv.DictReader(table))
@@ -96,7 +96,7 @@ def test_bad_rows_are_told_before_anything_is_run(home: Path, tmp_path: Path) ->
     assert not out.exists()
     done = research(home, *command, "--skip-bad")
     assert done.returncode == 0
-    assert "1 done + 0 failed + 0 not started = 1 rows (2 bad rows left out)" in done.stderr
+    assert "1 done + 0 failed = 1 row (2 bad rows left out)" in done.stderr
 
 
 def test_refusals(home: Path, file: Path, tmp_path: Path) -> None:

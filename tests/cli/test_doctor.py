@@ -154,7 +154,7 @@ def test_what_a_folder_brings_along_reaches_no_terminal_as_it_is(tmp_path: Path,
 
 def test_a_dry_run_spends_nothing_and_needs_no_key(tmp_path: Path) -> None:
     ask = ("ask", "--dry-run", "--cheap", "anthropic", "--capable", "mine:big", "How tall is it?")
-    done = research(tmp_path, *ask, **{**own(tmp_path, CLOSED), "MY_KEY": ""})
+    done = research(tmp_path, *ask, COLUMNS="200", **{**own(tmp_path, CLOSED), "MY_KEY": ""})
     assert done.returncode == 0
     rows = {line.split()[0]: line for line in done.stdout.splitlines() if line}
     assert "anthropic:claude-haiku-5-5" in rows["plan"]
