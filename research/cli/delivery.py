@@ -101,7 +101,6 @@ def shown(result: Asked, cite: CiteBy, form: str) -> str:
         return output.as_json(as_json(result)) + "\n"
     if form == "markdown":
         return rendering.markdown(str(result.lines[0]["question"]), result.answer, by_name)
-    import shutil
+    from .columns import columns
 
-    width = max(40, min(100, shutil.get_terminal_size((88, 24)).columns))
-    return rendering.plain(result.answer, width, by_name)
+    return rendering.plain(result.answer, columns(), by_name)
