@@ -228,7 +228,7 @@ class Batch:
         if isinstance(error, ProviderError):
             self._failures += 1
             if isinstance(error, STOPPING) or self._failures >= OUTAGE + 2 * self.running:
-                self._halt(error, 6)
+                self._halt(error, error.exit_code)
         self.tally.errors[type(error).__name__] += 1
         await self._finish(task, failed(task.row, error, task.lines, self.made, part))
 

@@ -178,3 +178,31 @@ class StoreError(ResearchError):
     """The store can't be read or written."""
 
     exit_code = 8
+
+
+WORDS = {
+    "AuthError": "key missing or refused",
+    "BadRequestError": "request refused",
+    "BudgetError": "budget reached",
+    "ContextTooLongError": "too long for the model",
+    "MalformedError": "reply in no form that was asked for",
+    "NotRecordedError": "not recorded",
+    "OutOfMoneyError": "credit used up",
+    "OverloadedError": "provider overloaded",
+    "ProviderError": "provider failed",
+    "RateLimitError": "rate limit",
+    "RefusedError": "declined by the model",
+    "RequestTooLargeError": "too large for the provider",
+    "StoreError": "store failed",
+    "TimedOutError": "no reply in time",
+    "TruncatedError": "reply cut off",
+    "UnknownModelError": "unknown model",
+    "UnreachableError": "provider not reached",
+    "UsageError": "wrong setting",
+    "WebError": "search or page failed",
+}
+
+
+def words(kind: str) -> str:
+    """What people call an error whose class, as records have it, is `kind`."""
+    return WORDS.get(kind, kind)

@@ -12,7 +12,7 @@ from typing import Any
 from research.errors import UsageError
 from research.questions import Questions, Row
 from research.results import DONE, FAILED, NOT_STARTED, Results
-from research.results.file import Past, question_digest
+from research.results.file import Past, how, question_digest
 from research.store import digest
 
 
@@ -30,11 +30,22 @@ class Choice:
 
 @dataclass
 class Counts:
-    """Rows: of `total`, so many are done and so many failed; the others have not been started."""
+    """Rows: of `total`, so many are done and so many failed; the others have not been started.
+
+    `endings` are those of the done ones, `errors` the kinds of the failed ones, whichever command ran them.
+    """
 
     total: int = 0
-    done: int = 0
-    failed: int = 0
+    endings: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def done(self) -> int:
+        return self.endings.total()
+
+    @property
+    def failed(self) -> int:
+        return self.errors.total()
 
     @property
     def not_started(self) -> int:
@@ -131,9 +142,9 @@ class LocalRows:
             self.strangers -= was is not None
             self.left += selection.is_wanted(row)
             if selection.is_done(row):
-                self.counts.done += 1
+                self.counts.endings[past[row.id].how] += 1
             elif was is not None and was.state == FAILED:
-                self.counts.failed += 1
+                self.counts.errors[was.how] += 1
             elif was is not None and was.state == DONE and was.recipe != selection.recipe:
                 others[was.recipe] += 1
         if others and not selection.choice.force:
@@ -156,7 +167,7 @@ class LocalRows:
         place = self._places.pop(row.id)
         if record["state"] == NOT_STARTED and row.id in self.results.past:
             return  # what is there tells more
-        self._count(row, str(record["state"]))
+        self._count(row, str(record["state"]), how(record))
         if not self.ordered:
             self.results.append(record)
             return
@@ -170,11 +181,12 @@ class LocalRows:
         while self._held:
             self.results.append(heapq.heappop(self._held)[1])
 
-    def _count(self, row: Row, state: str) -> None:
+    def _count(self, row: Row, state: str, ended: str) -> None:
         past = self.selection.past.get(row.id)
-        self.counts.failed -= past is not None and past.state == FAILED
-        self.counts.done += state == DONE
-        self.counts.failed += state == FAILED
+        if past is not None and past.state == FAILED:
+            self.counts.errors[past.how] -= 1
+        self.counts.endings[ended] += state == DONE
+        self.counts.errors[ended] += state == FAILED
 
 
 class OtherRecipeError(UsageError):

@@ -20,6 +20,7 @@ from research.errors import (
     AuthError,
     OutOfMoneyError,
     OverloadedError,
+    ResearchError,
     StoreError,
     UnknownModelError,
     UsageError,
@@ -116,7 +117,7 @@ async def test_only_what_failed_is_retried_if_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [AuthError, OutOfMoneyError, UnknownModelError])
-async def test_no_key_no_money_no_model_stop_it_early(tmp_path: Path, kind: type[Exception]) -> None:
+async def test_no_key_no_money_no_model_stop_it_early(tmp_path: Path, kind: type[ResearchError]) -> None:
     made = 0
 
     def script(request: Request) -> Any:
@@ -129,7 +130,7 @@ async def test_no_key_no_money_no_model_stop_it_early(tmp_path: Path, kind: type
     assert lab.rows is not None
     counts = lab.rows.counts
     assert batch.stop is not None
-    assert batch.stop.exit_code == 6
+    assert batch.stop.exit_code == kind.exit_code  # as of a single question
     assert made <= 60 + 8 * 2  # what was on its way: at most two calls a row
     assert counts.done + counts.failed + counts.not_started == counts.total == 200
     assert counts.not_started == 200 - counts.done - counts.failed > 150

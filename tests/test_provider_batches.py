@@ -279,7 +279,7 @@ async def test_a_key_that_is_refused_stops_the_batch(tmp_path: Path) -> None:
         lab = Served(tmp_path, server, model)
         batch = await lab.run()
         assert batch.stop is not None
-        assert batch.stop.exit_code == 6
+        assert batch.stop.exit_code == 2
         assert under_way(tmp_path) == []
         assert lab.spent == (0, 0)
         server.key = KEY

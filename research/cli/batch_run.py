@@ -46,7 +46,7 @@ async def answered(wish: Wish) -> int:
     found = checked(wish, view)
     settings = Settings.read(wish.flags)
     pipeline = load_pipeline(settings.pipeline)
-    tiers = Tiers(settings, view.line)
+    tiers = Tiers(settings, (unsaid := list[str]()).append)  # a mistake is told alone
     pipeline = prepared(wish, settings, tiers.fitted(pipeline), tiers, view)
     check_out(wish)
     if wish.dry_run and wish.choice.sample is None:
@@ -60,6 +60,8 @@ async def answered(wish: Wish) -> int:
             view.line(told)
         async with AsyncExitStack() as stack:
             job = await Job.opened(wish, settings, pipeline, tiers, results, view, stack, found.rows)
+            for told in unsaid:
+                view.line(told)
             return await job.run(len(found.problems))
     finally:
         results.close()
@@ -254,8 +256,9 @@ class Job:
             "done": counts.done,
             "failed": counts.failed,
             "not_started": counts.not_started,
-            "endings": dict(tally.endings),
-            "errors": dict(tally.errors),
+            "endings": {name: count for name, count in counts.endings.items() if count},
+            "errors": {name: count for name, count in counts.errors.items() if count},
+            "this_command": {"endings": dict(tally.endings), "errors": dict(tally.errors)},
             "paid_usd": tally.usd / 1e9,
             "as_if_cold_usd": tally.cold_usd / 1e9,
             "unknown_prices": tally.unknown,

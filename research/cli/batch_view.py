@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..errors import words
 from ..ledger import dollars
 from ..output import clean, counted, on_one_line, span
 from .columns import columns, hung
@@ -77,7 +78,7 @@ class View:
         if (error := record.get("error")) is not None:
             self._failures += 1
             if self._failures <= TOLD:
-                self.line(f"  line {row.line}, {row.id}: {error['kind']}: {on_one_line(error['message'])[:300]}")
+                self.line(f"  line {row.line}, {row.id}: {words(error['kind'])}: {on_one_line(error['message'])[:300]}")
             elif self._failures == TOLD + 1:
                 self.line("  further rows that fail are not told here; their records hold why")
 
@@ -131,12 +132,16 @@ class View:
         unstarted = f" + {counts.not_started:,} not started" if counts.not_started else ""
         lines = [
             f"{counts.done:,} done{before} + {counts.failed:,} failed{unstarted} = {counted(counts.total, 'row')}{bad}",
-            *(f"  {told}" for told in (listed(tally.endings), listed(tally.errors)) if told),
+            *(f"  {told}" for told in (listed(counts.endings), listed(counts.errors)) if told),
         ]
+        if tally.ended and tally.ended < counts.done + counts.failed:
+            now = ", ".join(filter(None, (listed(tally.endings), listed(tally.errors))))
+            lines.append(f"  by this command: {now}")
         took = span(time.monotonic() - tally.began)
+        reused = f", {tally.reuse:.0%} of the work reused" if tally.endings else ""  # what failed has made little
         lines.append(
-            f"Paid now {dollars(tally.usd, tally.unknown)} in {took} ({counted(tally.calls, 'model call')}, "
-            f"{tally.reuse:.0%} of the work reused); as if cold {dollars(tally.cold_usd)}"
+            f"Paid now {dollars(tally.usd, tally.unknown)} in {took} ({counted(tally.calls, 'model call')}{reused}); "
+            f"as if cold {dollars(tally.cold_usd)}"
         )
         if stop is not None:
             lines.append(f"It stopped early: {stop.reason}")
@@ -145,4 +150,4 @@ class View:
 
 
 def listed(counts: Counter[str]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in counts.most_common())
+    return ", ".join(f"{count:,} {words(name)}" for name, count in counts.most_common() if count)

@@ -130,7 +130,7 @@ class Comparing:
         found = checked(wish, view)
         self.bad = len(found.problems)
         self.settings = Settings.read(wish.flags)
-        self.tiers = Tiers(self.settings, view.line)
+        self.tiers = Tiers(self.settings, (unsaid := list[str]()).append)  # a mistake is told alone
         self._stack.push_async_callback(self.tiers.aclose)
         self.results = Results(wish.out)
         self._stack.callback(self.results.close)
@@ -160,6 +160,8 @@ class Comparing:
         width = wish.parallel or (1 if wish.isolate else AT_ONCE)
         made = {"pipeline": "", "recipe": "", **self.dates._asdict()}
         self.batch = Batch(self.turns, self.ask, made, gauge, width, self.caps.seconds, view.tell)
+        for told in unsaid:
+            view.line(told)
 
     def side(self, pipeline: Pipeline) -> Side:
         dates = self.dates

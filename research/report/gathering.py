@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import StoreError, UsageError
+from ..errors import StoreError, UsageError, words
 from ..ledger import NANO, Total, as_if_cold, paid, seconds_as_if_cold, timetable, used
 from ..questions.columns import answers, class_of
 from ..records import Answer
@@ -195,7 +195,7 @@ def _of_record(record: Mapping[str, Any], runs: Runs, gathered: Gathered) -> Tri
     if record["state"] != DONE:
         error = record.get("error") or {}
         return Trial(
-            **asked, ending="failed", error=f"{error.get('kind', record['state'])}: {error.get('message', '')}"
+            **asked, ending="failed", error=f"{words(error.get('kind', record['state']))}: {error.get('message', '')}"
         )
     try:
         run = runs.open(asked["run"])

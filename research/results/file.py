@@ -19,11 +19,19 @@ _FIELDS = ("id", "state", "recipe", "question")
 
 
 class Past(NamedTuple):
-    """What a file holds of a row: its newest record. `question` is a digest of its text."""
+    """What a file holds of a row: its newest record. `question` is a digest of its text, `how` its ending or the
+    kind of its error."""
 
     state: str
     recipe: str
     question: str
+    how: str
+
+
+def how(record: Mapping[str, Any]) -> str:
+    """How a row ended: its ending, or the kind of its error."""
+    error = record.get("error")
+    return str(error.get("kind", "")) if isinstance(error, dict) else str(record.get("ending", ""))
 
 
 def question_digest(text: str) -> str:
@@ -155,9 +163,10 @@ class Results:
         return end
 
     def _take(self, record: dict[str, Any], shared: dict[str, str]) -> None:
-        state, recipe = (shared.setdefault(text, text) for text in (record["state"], record["recipe"]))
+        told = (record["state"], record["recipe"], how(record))
+        state, recipe, ended = (shared.setdefault(text, text) for text in told)
         self._superseded += record["id"] in self.past
-        self.past[record["id"]] = Past(state, recipe, question_digest(record["question"]))
+        self.past[record["id"]] = Past(state, recipe, question_digest(record["question"]), ended)
         if state == DONE and record.get("run"):
             self.runs.setdefault(recipe, record["run"])
         for name in ("as_of", "web_date"):

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from research import errors
+from tests.cli.test_doctor import CANARY, provider
 from tests.commands import RUN, environment, research
 
 INFLATION = "What is the US inflation rate, and how does it compare with a year ago?"
@@ -35,8 +37,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def batch(home: Path, file: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    return research(home, "batch", str(file), "-o", str(file.with_suffix(".jsonl")), "--offline", *more)
+def batch(home: Path, file: Path, *more: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return research(home, "batch", str(file), "-o", str(file.with_suffix(".jsonl")), "--offline", *more, **variables)
 
 
 def records(file: Path) -> list[dict[str, Any]]:
@@ -187,3 +189,47 @@ def test_signals_keep_what_is_finished(home: Path, tmp_path: Path, number: int, 
     assert "takes it up again" in told
     assert research(home, "batch", str(file), "-o", str(out), "--offline").returncode == 0
     assert len(out.read_text().splitlines()) == 2
+
+
+def test_the_summary_counts_all_rows_whichever_command_ran_them(home: Path, file: Path) -> None:
+    first = batch(home, file, "--limit", "1", "--json")
+    assert json.loads(first.stdout)["endings"] == {"answered": 1}
+    assert "by this command" not in first.stderr
+    then = batch(home, file, "--json")
+    totals = json.loads(then.stdout)
+    assert totals["endings"] == {"answered": 1, "not answered": 1}
+    assert totals["this_command"] == {"endings": {"not answered": 1}, "errors": {}}
+    assert "2 done, 1 of them before" in then.stderr
+    assert "  1 answered, 1 not answered\n  by this command: 1 not answered\n" in then.stderr
+    last = batch(home, file, "--json")
+    assert json.loads(last.stdout)["endings"] == {"answered": 1, "not answered": 1}
+    assert json.loads(last.stdout)["this_command"] == {"endings": {}, "errors": {}}
+    assert "of the work reused" not in last.stderr
+
+
+def test_the_report_of_a_batch(home: Path, file: Path) -> None:
+    assert batch(home, file).returncode == 0
+    done = research(home, "report", str(file.with_suffix(".jsonl")), "-o", str(home / "report.md"))
+    assert done.returncode == 0, done.stderr
+    assert "fixed" in (home / "report.md").read_text()
+    assert str(home / "report.md") in done.stderr
+
+
+def test_a_refused_key_stops_a_batch_as_it_stops_a_question(home: Path, file: Path) -> None:
+    with provider(401) as (url, keys):
+        own = {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": CANARY}
+        models = ["--cheap", "openai:small", "--capable", "openai:small"]
+        done = batch(home, file, *models, "--yes", "--json", **own)
+        asked = research(home, "ask", "--offline", *models, "--max-usd", "none", "Who refuses it?", **own)
+    assert keys
+    assert (done.returncode, asked.returncode) == (2, 2)
+    assert json.loads(done.stdout)["errors"] == {"AuthError": 2}
+    assert "  2 key missing or refused\n" in done.stderr
+    assert "AuthError" not in done.stderr
+    assert "of the work reused" not in done.stderr
+    assert "It stopped early" in done.stderr
+
+
+def test_every_error_has_words() -> None:
+    kinds = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
+    assert {*errors.WORDS} == kinds - {"ResearchError", "PipelineError"}
