@@ -69,7 +69,7 @@ class Progress:
             self.live = None
 
     def line(self, text: str) -> None:
-        print(hung(clean(text), columns() if self.terminal else None), file=self.stream, flush=True)
+        print(hung(clean(text), columns(self.stream) if self.terminal else None), file=self.stream, flush=True)
 
     def notice(self, text: str) -> None:
         if self.live is not None:
@@ -108,8 +108,6 @@ class Progress:
             counted = "made" if line["key"] in row.ahead else event
             setattr(row, counted, getattr(row, counted) + 1)
         row.dropped += event == "dropped"
-        if not self.terminal:
-            self._tell(line)
 
     def hear(self, answer: Answer | None) -> None:
         """The answer as far as it is written and checked; None where it begins anew."""
@@ -166,7 +164,7 @@ class Progress:
 
     def summary(self, result: Asked) -> None:
         """What was found and read, how long each stage took, and what it cost."""
-        for text in account(result, self.rows, columns() if self.terminal else None):
+        for text in account(result, self.rows, columns(self.stream) if self.terminal else None):
             self.line(text)
 
 
