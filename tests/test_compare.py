@@ -157,6 +157,7 @@ def test_one_command_compares_over_the_sample_web(tmp_path: Path) -> None:
     arguments, environment = command(tmp_path, "--limit", "3", "-o", str(tmp_path / "report.html"))
     first = subprocess.run(arguments, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert first.returncode == 0, first.stderr
+    assert "top-n, snippets over the sample web, as of " in first.stderr
     assert "3 questions through top-n and snippets: 6 runs; none failed." in first.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     assert [arm["runs"] for arm in report["pipelines"]] == [3, 3]

@@ -46,7 +46,7 @@ class View:
         if self.live is not None:
             self.live.console.print(clean(text), markup=False, highlight=False, soft_wrap=True)
         else:
-            print(hung(clean(text), columns() if self.terminal else None), file=self.stream, flush=True)
+            print(hung(clean(text), columns(self.stream) if self.terminal else None), file=self.stream, flush=True)
 
     def begins(self, batch: Batch, rows: LocalRows) -> None:
         self.batch, self.rows = batch, rows

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
 
 USUAL, LEAST, WIDEST = 88, 40, 100  # columns of text
 
 
-def columns() -> int:
-    """How wide text is written: as wide as the terminal, and no wider than is good to read."""
-    return min(WIDEST, _terminal())
+def columns(stream: TextIO | None = None) -> int:
+    """How wide text is written: as wide as the terminal, and no wider than is good to read.
+
+    `stream` is that to which it is written, if that is not stdout.
+    """
+    return min(WIDEST, _terminal(stream))
 
 
-def _terminal() -> int:
+def _terminal(stream: TextIO | None = None) -> int:
+    if stream is not None and not os.environ.get("COLUMNS"):
+        with contextlib.suppress(OSError, ValueError):  # no terminal; no file at all
+            return max(LEAST, os.get_terminal_size(stream.fileno()).columns)
     return max(LEAST, shutil.get_terminal_size((USUAL, 24)).columns)
 
 

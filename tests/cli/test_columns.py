@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import os
+import termios
 from pathlib import Path
 
 import pytest
 
-from research.cli.progress import Row, account
+from research.cli.columns import columns
+from research.cli.progress import Progress, Row, account
 from research.records import Answer, Ending
 from research.tally import Tally
 from tests.commands import QUESTION, research
@@ -76,3 +80,16 @@ def test_the_store_in_sizes_that_tell_something(home: Path, tmp_path: Path) -> N
     assert counts[-1] == sum(counts[:-1])
     assert research(home, "cache", "clear", "--yes").returncode == 0
     assert research(home, "cache", "stats").stdout.strip().endswith(": nothing is in it")
+
+
+def test_what_goes_to_a_terminal_is_as_wide_as_that_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(ours, (24, 46))
+    with open(theirs, "w", encoding="utf-8") as stream:
+        assert columns(stream) == 46
+        Progress.on(stream).line("Paid now $0 in 0.24 s (7 model calls, 5,034 tokens in, 1,075 out).")
+        told = os.read(ours, 1000).decode().splitlines()
+    os.close(ours)
+    assert told == ["Paid now $0 in 0.24 s (7 model calls, 5,034", "  tokens in, 1,075 out)."]
+    assert columns(io.StringIO()) == 88
