@@ -138,9 +138,10 @@ class View:
             now = ", ".join(filter(None, (listed(tally.endings), listed(tally.errors))))
             lines.append(f"  by this command: {now}")
         took = span(time.monotonic() - tally.began)
+        called = counted(tally.calls, "model call") if tally.calls else "no model was called"
         reused = f", {tally.reuse:.0%} of the work reused" if tally.endings else ""  # what failed has made little
         lines.append(
-            f"Paid now {dollars(tally.usd, tally.unknown)} in {took} ({counted(tally.calls, 'model call')}{reused}); "
+            f"Paid now {dollars(tally.usd, tally.unknown)} in {took} ({called}{reused}); "
             f"as if cold {dollars(tally.cold_usd)}"
         )
         if stop is not None:

@@ -67,6 +67,7 @@ def test_records_totals_and_a_table_beside(home: Path, file: Path) -> None:
     assert again.returncode == 0
     assert "2 rows are done; 0 are to be run" in again.stderr
     assert "2 done, 2 of them before" in again.stderr
+    assert "(no model was called" in again.stderr
 
 
 def test_another_recipe_says_what_changed(home: Path, file: Path) -> None:
