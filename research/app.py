@@ -28,6 +28,7 @@ from .stages import KINDS
 from .stages.job import Job, repairs
 from .steps import Calls, Step
 from .store import Store, key_of
+from .values import near
 from .web.base import engines, is_live
 
 if TYPE_CHECKING:
@@ -271,8 +272,9 @@ def pipeline_file(name: str) -> Path:
         return Path(name)
     file = PIPELINES / f"{name}.toml"
     if not file.is_file():
-        shipped = ", ".join(sorted(path.stem for path in PIPELINES.glob("*.toml")))
-        raise UsageError(f"there is no pipeline {name!r}; shipped are {shipped}, or give a file's path")
+        shipped = sorted(path.stem for path in PIPELINES.glob("*.toml"))
+        known = f"shipped are {', '.join(shipped)}, or give a file's path{near(name, shipped)}"
+        raise UsageError(f"there is no pipeline {name!r}; {known}")
     return file
 
 

@@ -20,6 +20,7 @@ from .llm.prices import Prices
 from .llm.providers import BUILTIN, PROVIDERS, check_key, endpoint, key_of, provider
 from .pipeline import TIERS, Pipeline
 from .settings import Settings
+from .values import near
 
 if TYPE_CHECKING:
     from .limits.rates import Rates
@@ -126,6 +127,13 @@ class Tiers:
             raise UsageError(f"there is no built-in model {name!r}; there is {BUILTIN}")
         if ":" in name:
             return name
+        if name not in PROVIDERS and name not in self.settings.providers:
+            known = [*PROVIDERS, *self.settings.providers]
+            example = f"anthropic:{PROVIDERS['anthropic'].cheap}"
+            raise UsageError(
+                f"{name!r} is no provider; a model is written PROVIDER:MODEL, like {example}. Providers are "
+                f"{', '.join(known)}{near(name, known)}"
+            )
         row = self._row(name)
         model = getattr(row, tier, "") or (self._installed(row.base_url) if row.local else "")
         if not model:

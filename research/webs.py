@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from .artifacts import encode
-from .errors import UsageError
+from .errors import StoreError, UsageError
 from .records import Page
 from .settings import FLAG, SAMPLE_WEB, Settings
 from .store import PAGE, Store, digest, key_of
@@ -140,6 +140,22 @@ def local(settings: Settings, name: str) -> LocalWeb:
     if not index.is_file():
         raise UsageError(f"there is no index {name!r}; make it with `research index build FOLDER --name {name}`")
     return LocalWeb(index, f"local:{name}")
+
+
+def removed(settings: Settings, name: str) -> Path:
+    """The file of a local index that was, with all that SQLite kept beside it.
+
+    Raises: UsageError if there is none; StoreError if it can't be removed.
+    """
+    index = settings.index(checked(name))
+    if not index.is_file():
+        raise UsageError(f"there is no index {name!r}; `research index list` lists them")
+    try:
+        for file in (index, *index.parent.glob(f"{index.name}-*")):
+            file.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"{index} can't be removed: {error.strerror}; check its folder's rights") from None
+    return index
 
 
 def checked(name: str) -> str:

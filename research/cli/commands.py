@@ -37,6 +37,16 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Raises: UsageError for a command that there is not."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from ..errors import UsageError
+            from ..values import near
+
+            hint = near(args[0], COMMANDS) or "; `research --help` lists them"
+            raise UsageError(f"there is no command {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None

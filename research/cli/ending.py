@@ -35,7 +35,7 @@ def exit_code(app: typer.Typer) -> int:
     except UnheardError:
         code = 0
     except typer.BadParameter as error:
-        code = told(UsageError(error.format_message()))
+        code = told(UsageError(readable(error.format_message())))
     except Exception as error:  # noqa: BLE001 - typer's own errors have no common public base
         code = _typers_or_bug(error)
     return int(code or 0)
@@ -53,6 +53,28 @@ def arguments(given: list[str]) -> Iterator[str]:
         yield argument
         if argument == "--fresh" and not re.fullmatch(r"[A-Za-z_]\w*", (*given, "")[place + 1]):
             yield EVERYTHING
+
+
+_READABLE = (  # what typer and pydantic say of a value, as we say it
+    (r"^Invalid value for '(?:-\w' / ')?(.*?)': ", r"\1: "),
+    (r"Value error, ", ""),
+    (r"Input should be", "it must be"),
+    (r", unable to parse.*", ""),
+    (r"a valid integer", "a whole number"),
+    (r"a valid number", "a number"),
+    (r"greater than or equal to", "at least"),
+    (r"less than or equal to", "at most"),
+)
+
+
+def readable(text: str) -> str:
+    """
+    >>> readable("Invalid value for '-n' / '--limit': Input should be greater than or equal to 1")
+    '--limit: it must be at least 1'
+    """
+    for pattern, words in _READABLE:
+        text = re.sub(pattern, words, text)
+    return text
 
 
 def told(error: ResearchError) -> int:
@@ -83,7 +105,12 @@ def _typers_or_bug(error: Exception) -> int:
     usage = getattr(getattr(error, "ctx", None), "get_usage", lambda: "")()
     from ..output import clean
 
-    print(clean("\n".join(line for line in (usage, f"error: {show()}") if line)), file=sys.stderr)
+    hint = (
+        "; put the question in quotes"
+        if "extra argument" in show() and usage.startswith("Usage: research ask ")
+        else ""
+    )
+    print(clean("\n".join(line for line in (usage, f"error: {show()}{hint}") if line)), file=sys.stderr)
     return 2
 
 

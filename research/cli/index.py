@@ -45,3 +45,40 @@ async def _build(folder: Path, name: str) -> int:
     told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     print(f"{told}. Ask it with: research ask --search local:{name} QUESTION")
     return 0
+
+
+@group.command("list")
+def list_() -> None:
+    """List the indexes."""
+    import sys
+
+    from ..settings import Settings
+    from .columns import printed
+
+    files = sorted(Settings.read().index("x").parent.glob("*.db"))
+    wide = max((len(file.stem) for file in files), default=0)
+    printed((f"{file.stem:<{wide}}  {_held(file)}" for file in files), wide + 2)
+    if not files:
+        print("There are no indexes yet; `research index build FOLDER` makes one.", file=sys.stderr)
+
+
+def _held(file: Path) -> str:
+    """What an index holds: documents, megabytes."""
+    from ..errors import ResearchError
+    from ..output import clean, counted
+    from ..web.index import documents
+
+    try:
+        held = counted(documents(file), "document")
+    except ResearchError as error:
+        return clean(str(error))
+    return f"{held}, {file.stat().st_size / 1e6:,.1f} MB"
+
+
+@group.command()
+def remove(name: Annotated[str, typer.Argument(help="An index's name, as `research index list` lists them.")]) -> None:
+    """Remove an index; the documents themselves stay."""
+    from ..settings import Settings
+    from ..webs import removed
+
+    print(f"{removed(Settings.read(), name)} is gone; the documents themselves stay.")

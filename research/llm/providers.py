@@ -104,10 +104,10 @@ def provider(name: str, settings: Settings, environment: Mapping[str, str]) -> P
     row = PROVIDERS.get(name)
     if row is None and not {"wire", "base_url"} <= {*table}:
         known = [*PROVIDERS, *settings.providers]
-        remedy = (
-            f"Known are {', '.join(known)}{near(name, known)}. Others need [providers.{name}] with wire and base_url"
+        raise UsageError(
+            f"there is no provider {name!r}. Known are {', '.join(known)}; others need [providers.{name}] with wire "
+            f"and base_url in the user's config{near(name, known)}"
         )
-        raise UsageError(f"there is no provider {name!r}. {remedy} in the user's config")
     row = row or Provider(table["wire"], "", (), "", _PLAIN, local=_loopback(table["base_url"]))
     base = _address(row, environment) or table.get("base_url", "") or row.base_url
     if "RESOURCE" in base:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from ..errors import UsageError
 from ..records import Hit, Outcome, Page
 from ..settings import ENGINES, KEYED, engine_names
+from ..values import near
 from .base import Options
 from .index import LocalWeb
 
@@ -52,7 +53,8 @@ class Asking:
             raise UsageError("no search engine was named; choose one or more, for example duckduckgo,wikipedia")
         for name in self.engines:
             if name not in ENGINES and name not in (self.indexes or {}):
-                raise UsageError(f"there is no search engine {name!r}. Known are {', '.join(ENGINES)}, and local:NAME")
+                known = f"{', '.join(ENGINES)}, and local:NAME{near(name, ENGINES)}"
+                raise UsageError(f"there is no search engine {name!r}. Known are {known}")
 
     @property
     def name(self) -> str:

@@ -93,6 +93,19 @@ def test_every_setting_is_shown_with_its_origin(tmp_path: Path) -> None:
     assert done.returncode == 6
 
 
+def test_what_holds_where_nothing_is_set(tmp_path: Path) -> None:
+    done = research(tmp_path, "doctor", ANTHROPIC_API_KEY=" ", **NOWHERE)
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    for line in (
+        "search duckduckgo,mojeek,wikipedia (default)",
+        "max_usd $0.50 a question where a model costs money (default)",
+        "deadline 120 s a question where a model costs money (default)",
+        "max_calls – (default)",
+        "ANTHROPIC_API_KEY not set (anthropic)",
+    ):
+        assert line in lines, line
+
+
 def test_live_asks_once_and_tells_what_it_cost(tmp_path: Path) -> None:
     with provider() as (url, keys):
         done = research(tmp_path, "doctor", "--live", "--search", "brave", **own(tmp_path, url))

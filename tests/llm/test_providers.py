@@ -139,7 +139,7 @@ def test_a_provider_of_ones_own() -> None:
     ("model", "told"),
     [
         ("antropic:x", "there is no provider 'antropic'. Known are anthropic, .*Did you mean 'anthropic'?"),
-        ("mine:x", r"Others need \[providers.mine\] with wire and base_url"),
+        ("mine:x", r"others need \[providers.mine\] with wire and base_url"),
         ("gpt-4o", "'gpt-4o' names no model; write PROVIDER:MODEL"),
         ("openai:", "'openai:' names no model"),
         ("azure:gpt-4o", "set AZURE_OPENAI_ENDPOINT, like https://RESOURCE.openai.azure.com"),

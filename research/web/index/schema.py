@@ -107,6 +107,15 @@ def is_built(path: Path) -> bool:
         return about(connection, "source") is not None and about(connection, "version") == str(VERSION)
 
 
+def documents(path: Path) -> int:
+    """How many documents can be found in an index.
+
+    Raises: StoreError, UsageError where the file is something else, or empty.
+    """
+    with told(path), closing(connect(path, wait=5.0)) as connection:
+        return int(connection.execute("SELECT COUNT(*) FROM documents WHERE reason = ''").fetchone()[0])
+
+
 def content_digest(title: str, snippet: str, record: str) -> str:
     """The digest of all that is stored of a document."""
     return sha256("\0".join((title, snippet, record)).encode()).hexdigest()
