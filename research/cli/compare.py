@@ -91,10 +91,13 @@ def runs_file(outs: list[Path]) -> Path:
     Raises: UsageError for a report of no known format.
     """
     from ..errors import UsageError
+    from ..homes import refusal
 
     for out in outs:
         if out.suffix.lower() not in FORMATS:
             raise UsageError(f"--out {out}: a report is one of {', '.join(FORMATS)}")
         if out.is_dir() or not out.absolute().parent.is_dir():
             raise UsageError(f"--out {out}: that is no file in a folder that exists")
+        if why := refusal(out.absolute().parent):
+            raise UsageError(f"--out {out}: no file can be made there: {why}; choose another folder")
     return outs[0].with_suffix(".runs.jsonl")

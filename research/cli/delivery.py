@@ -27,6 +27,7 @@ def check_out(out: Path | None, json: bool, force: bool) -> None:
     Raises: UsageError if --out can't be written, or would replace a file unasked.
     """
     from ..errors import UsageError
+    from ..homes import refusal
 
     if out is None or (out.exists() and not out.is_file() and not out.is_dir()):
         return  # a device or a pipe is written as it is
@@ -40,11 +41,8 @@ def check_out(out: Path | None, json: bool, force: bool) -> None:
         raise UsageError(f"--out {out}: there is no folder {out.absolute().parent}; make it, or choose another")
     if out.exists() and not force:
         raise UsageError(f"--out {out}: there is such a file; choose another, or add --force to replace it")
-    try:
-        draft(out).touch()
-        draft(out).unlink()
-    except OSError as error:
-        raise UsageError(f"--out {out}: no file can be made there: {error.strerror}; choose another folder") from None
+    if why := refusal(out.absolute().parent):
+        raise UsageError(f"--out {out}: no file can be made there: {why}; choose another folder")
 
 
 def draft(out: Path) -> Path:

@@ -63,6 +63,16 @@ def test_a_file_that_can_not_be_written_is_told_before_anything_is_run(
     assert runs(home) == 1
 
 
+def test_a_report_that_can_not_be_written_is_told_before_anything_is_run(home: Path) -> None:
+    (home / "questions.txt").write_text(QUESTION)
+    compare = ["compare", "questions.txt", "-p", "fixed", "-p", "top-n", "--offline", "-o", "r.md"]
+    for command in (compare, ["report", "last"]):
+        done = research(home, *command, "-o", "/proc/r.html")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "--out /proc/r.html: no file can be made there" in done.stderr
+    assert runs(home) == 1
+
+
 @pytest.mark.parametrize(("name", "begins"), [("a.md", "# What"), ("a.JSON", "{"), ("a.txt", "Acc"), ("a", "Acc")])
 def test_the_name_of_the_file_says_how_it_is_written(home: Path, name: str, begins: str) -> None:
     done = research(home, "ask", "--offline", "-o", name, QUESTION)
