@@ -278,6 +278,28 @@ async def test_a_sentence_for_each_source_and_the_citations_by_the_program(loops
     assert asked.answer.ending is (partly if text else Ending.NOT)
 
 
+@pytest.mark.parametrize(
+    ("cut", "text", "ending"),
+    [
+        (
+            '{"source_1": "It is 161 metres tall.", "source_3": "It is 361 metres ta',
+            "It is 161 metres tall [1].",
+            Ending.PARTLY,
+        ),
+        ('{"source_1": "It is 161 metres tall. It is 161 metres ta', "", Ending.NOT),
+    ],
+)
+async def test_of_sentences_that_were_cut_off_the_whole_ones_count(
+    loops: Loops, cut: str, text: str, ending: Ending
+) -> None:
+    actions: list[Any] = [{"action": "search", "input": "ulm tower"}]
+    actions += [{"action": "fetch", "input": number} for number in ("1", "3")]
+    last = Completion(cut, "length", Usage(input=100, output=600), "scripted")
+    asked = await loops.run([*actions, last], ['tools_as = "schema"'], steps=3)
+    assert loops.requests[-1].max_tokens == 3 * 200, "two sources, and what is missing"
+    assert (asked.answer.text, asked.answer.ending) == (text, ending)
+
+
 @pytest.mark.parametrize("way", ["native", "schema"])
 async def test_the_built_in_model_plays_it(loops: Loops, way: str) -> None:
     loops.laboratory.app.models["capable"] = ExtractiveModel()  # type: ignore[index]

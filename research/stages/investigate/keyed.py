@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SENTENCES = 4  # of a page that are shown, and that may be said of it
 MOST = 6  # sources
+LONGEST = 200  # tokens that may be said of one; a small model that begins to repeat itself does not end
+CUT = "what else the sources tell: the model's reply was cut off"
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Keyed:
         return Request(
             system=system,
             messages=(Message("user", text),),
-            max_tokens=job.sampling.max_tokens,
+            max_tokens=min(job.sampling.max_tokens, LONGEST * len(self._schema()["properties"])),
             reasoning_tokens=job.sampling.reasoning_tokens,
             temperature=job.sampling.temperature,
             schema=self._schema(),
@@ -71,19 +73,26 @@ class Keyed:
         return {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
 
     def text(self, reply: str) -> str:
-        """The reply as a text with citations; empty for one that fits no form."""
+        """The reply as a text with citations; of one that was cut off what is whole; empty for one in no such form."""
         from ...evidence.drafts import lacked
         from ...evidence.markers import cite
-        from ...llm.structured import parse_json
 
-        try:
-            said = parse_json(reply, self._schema())
-        except MalformedError:
-            return ""
+        said = self._said(reply)
         lines = [self._cited(cite(said[f"source_{one.number}"], []).text.strip(), one.number) for one in self.sources]
         missing = said.pop("missing").strip()
         missing = missing if lacked(missing, [*said.values()])[1] else ""
         return " ".join(filter(None, lines)) + (f"\nMISSING: {missing}" if missing else "")
+
+    def _said(self, reply: str) -> dict[str, str]:
+        from ...llm.partial import strings
+        from ...llm.structured import parse_json
+
+        try:
+            return {**parse_json(reply, self._schema())}
+        except MalformedError:
+            names = self._schema()["properties"]
+            whole = {name: text for name, text in strings(reply).items() if name in names}
+            return {**dict.fromkeys(names, ""), **whole, "missing": CUT if whole else ""}
 
     @staticmethod
     def _cited(said: str, number: int) -> str:

@@ -57,12 +57,12 @@ def as_request(data: Mapping[str, Any]) -> Request:
 
 
 async def turn(job: Job, request: Mapping[str, Any]) -> Turn:
-    """Raises: RefusedError; TruncatedError for a last turn that was cut off; what the model's provider raises."""
+    """Raises: RefusedError; TruncatedError for a last turn in text that was cut off; what the provider raises."""
     asked = as_request(request)
     completion = await job.complete(asked)
     if completion.finish == "refusal":
         raise RefusedError(f"investigate: {job.model.name} declined to go on; try another model for this stage")
-    if completion.finish == "length" and asked.tool_choice == "none":
+    if completion.finish == "length" and asked.tool_choice == "none" and asked.schema is None:
         remedy = "raise max_tokens in the pipeline file"
         raise TruncatedError(f"investigate: the answer did not fit into {asked.max_tokens:,} tokens; {remedy}")
     calls = () if completion.finish == "length" else _told_apart(completion.calls)
