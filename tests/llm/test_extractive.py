@@ -168,6 +168,9 @@ async def test_in_other_languages_only_quotes_are_shown() -> None:
         ("How long is the Norby bridge?", "The Norby bridge is 412 metres long."),
         ("Who designed the Norby bridge?", "The Norby bridge was designed by Ada Lindqvist."),
         ("Why was the Norby bridge closed?", "The Norby bridge was closed because of rust."),
+        ("When does the Norby bridge open on Sundays?", "The Norby bridge opens at 9 am on Sundays."),
+        ("What is the wifi password?", "The wifi password is changed on Mondays; now it is tulip."),
+        ("What is the population of Peru?", "Peru has a population of 34 million, among them many farmers."),
         (
             "What share of energy did the EU import in 2024?",
             "The European Union had an import share of energy of 57% in 2024.",
@@ -183,9 +186,16 @@ async def test_answerable_questions_are_answered(question: str, quote: str) -> N
     [
         ("When was the Norby bridge opened?", "The Norby bridge is painted green.", "NOT ANSWERED: "),
         ("How many cars used the Norby bridge in 1987?", "In 2024, 38,900 cars used the Norby bridge.", "1987"),
-        ("When was the Sundby bridge opened?", "The Norby bridge was opened in 1931.", "sundby"),
+        ("When was the Sundby bridge opened?", "The Norby bridge was opened in 1931.", "about Sundby"),
         ("What is the weight of the Norby bridge in tonnes?", "The Norby bridge is 412 metres long.", "NOT ANSWERED: "),
         ("Why was the Norby bridge closed?", "The Norby bridge was closed in May.", "no reason"),
+        ("What was the US rate in January 2025?", "The Norby rate was 3 percent in January 2025.", "about US"),
+        (
+            "What is the population of Peru?",
+            "In 63 countries, among them China, Peru and Chile, the population fell.",
+            "no number",
+        ),
+        ("What is the wifi password?", "The wifi password is changed on the first Monday.", "not what it is"),
         ("Who designed the Norby bridge?", "Source: a book that designed the Norby bridge, 1931", "NOT ANSWERED: "),
     ],
 )
@@ -229,3 +239,50 @@ async def test_one_key_per_source() -> None:
 async def test_replies_are_the_same_each_time() -> None:
     given = {"question": "How many lorries crossed the Norby bridge in 2024?", "title": "", "text": PAGE}
     assert await told("extract", **given) == await told("extract", **given)
+
+
+CAFE = "Café Zentral opens at 7 am on weekdays and at 9 am on Sundays. The owner is Maria Huber."
+
+
+@pytest.mark.parametrize("question", ["Who is the owner of Café Zentral?", "Who owns Café Zentral?"])
+async def test_what_the_sentence_before_names_is_quoted_with_what_leaves_the_name_out(question: str) -> None:
+    assert [fact["quote"] for fact in await facts(question, CAFE, title="")] == [CAFE]
+    assert "Maria Huber" in await answer(question, CAFE)
+
+
+async def test_a_definition_comes_first_where_the_meaning_is_asked() -> None:
+    text = "The figure for all items is called headline inflation. Inflation is a rise in the general level of prices."
+    found = await facts("What is inflation?", text, title="What is inflation, and how is it measured?")
+    assert found[0]["quote"] == "Inflation is a rise in the general level of prices."
+    assert (await answer("What is inflation?", *text.split(". "))).startswith(
+        "According to Norby Gazette 2 (2025-02-03): “Inflation is a rise"
+    )
+
+
+async def test_a_title_is_not_quoted_where_a_sentence_says_it() -> None:
+    text = "Prices: Norby inflation rate 3.0 percent\n\nThe Norby inflation rate was 3.0 percent, lower than expected."
+    found = await facts("What is the Norby inflation rate?", text, "Prices: Norby inflation rate 3.0 percent : Desk")
+    assert [fact["quote"] for fact in found] == ["The Norby inflation rate was 3.0 percent, lower than expected."]
+
+
+async def test_one_source_says_a_fact_once() -> None:
+    given = numbered(
+        "The Norby inflation rate was 3.0 percent, lower than bankers had expected.", "Norby inflation rate 3.0 percent"
+    )
+    for fact in given:
+        fact |= {"source": 1, "site": "Gazette"}
+    text = await told("synthesize", question="What is the Norby inflation rate?", as_of="", facts=given)
+    assert "[1]" in text
+    assert "[2]" not in text
+
+
+async def test_figures_of_other_places_and_things_are_left_out() -> None:
+    text = await answer(
+        "What was the US inflation rate in January 2025?",
+        "The US inflation rate was 3.0 percent in January 2025.",
+        "The euro area inflation rate was 2.5 percent in January 2025.",
+        "Food cost 2.6 percent more in January 2025 in the US.",
+    )
+    assert "3.0 percent" in text
+    assert "2.5 percent" not in text
+    assert "2.6 percent" not in text

@@ -23,6 +23,8 @@ def test_runs_without_spaces_become_bigrams_and_a_last_character() -> None:
         ("Who's the DiCaprio's third child?", ["dicaprio", "third", "child"]),
         ("to be or what", ["to", "be", "or", "what"]),
         ("rate RATE Rate", ["rate"]),
+        ("What was the US rate that the WHO told us?", ["us", "rate", "who", "told"]),
+        ("WHAT IS THE US RATE?", ["rate"]),
         ("東京都の人口 2024年", ["東京", "京都", "都の", "の人", "人口", "2024", "年"]),
         ("猫", ["猫"]),
         ("C++ and .NET 4.8", ["c", "net", "4", "8"]),

@@ -18,7 +18,8 @@ _NUMBER = re.compile(
 )
 _DATE = re.compile(
     rf"(?<![\d.,$€£])(?:1\d{{3}}|20\d\d)(?!\d|[.,]\d)|\b(?:{_MONTHS})\b|\b\d{{1,4}}\s?(?:BCE?|AD|CE)\b|\b\d\d?(?:st|nd|rd|th)\b|"
-    r"\bcentur(?:y|ies)\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\d年|\d世紀|\d{3,4}",
+    r"\bcentur(?:y|ies)\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\bweek(?:day|end)s?\b|"
+    r"\b\d\d?(?:[:.]\d\d)?\s?[ap]\.?m\b|\b\d\d?:\d\d\b|\bo[’']clock\b|\b(?:noon|midnight)\b|\d年|\d世紀|\d{3,4}",
     re.IGNORECASE,
 )
 _DAY = re.compile(

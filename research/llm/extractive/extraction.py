@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ... import relevance
 from . import statements
 from .evidence import alike, clean, covered, holds, is_named
 from .question import Asked
 from .statements import Statement
+from .subjects import defines
 from .terms import terms
 
 MOST_FACTS = 6
@@ -25,8 +28,11 @@ SHARE = 0.3
 AROUND_CREDIT = 0.6  # of a word's weight, where it stands in the title or next to the statement, not in it
 NEW_CREDIT = 0.5  # of a word's weight, where none of the statements quoted so far has it
 KIND_BONUS = 0.6  # of the score, where the statement holds the kind of answer asked for
+DEFINITION_BONUS = 1.0  # of the score, for "X is …" where what X is was asked
 LEAD_BONUS = 0.1  # of the score, for the first statements of a page
 SAME = 0.8  # alike, as sets of words: one of two such statements is quoted
+
+_DEFINITE = re.compile(r"\W{0,3}(?:The|Our)\s+(\w[^.,;:]*?)\s+(?:is|are|was|were|has|have|had)\b")
 
 
 def extract(asked: Asked, title: str, text: str) -> list[dict[str, str]]:
@@ -44,8 +50,15 @@ def extract(asked: Asked, title: str, text: str) -> list[dict[str, str]]:
     chosen = _chosen(weights, found, scores)
     naming = _naming(asked, titled, found, chosen)[: MOST_FACTS - 1]
     told: set[int] = set()  # where the statements begin that stand in a quote
-    order = (*chosen[: MOST_FACTS - len(naming)], *naming)
-    return [_fact(text, found[index], told) for index in order if found[index].start not in told]
+    facts: list[dict[str, str]] = []
+    for index in (*chosen[: MOST_FACTS - len(naming)], *naming):
+        if found[index].start in told:
+            continue
+        if opening := _opening(asked, titled, found, index, text):
+            facts = [fact for fact in facts if fact["quote"] != text[opening.start : opening.end]]
+            told.discard(opening.start)
+        facts.append(_fact(text, replace(found[index], lead=opening.start) if opening else found[index], told))
+    return facts
 
 
 def _bears(asked: Asked, titled: frozenset[str], found: Sequence[Statement], scores: Sequence[float]) -> bool:
@@ -69,14 +82,31 @@ def _score(asked: Asked, weights: Mapping[str, float], titled: frozenset[str],
            found: Sequence[Statement], index: int, text: str) -> float:  # fmt: skip
     statement = found[index]
     own = _sum(weights, statement.words)
-    if not own or len(statement.words) < 2 or alike(statement.words, titled) > SAME:  # the title tells nothing new
+    if not own or len(statement.words) < 2 or _is_title_again(asked, titled, found, statement):
         return 0.0
     score = (own + AROUND_CREDIT * _sum(weights, (statement.around | titled) - statement.words)) * statement.worth
-    if holds(asked.kind, text[statement.start : statement.end], asked):
+    told = text[statement.start : statement.end]
+    if holds(asked.kind, told, asked):
         score *= 1 + KIND_BONUS
+    if defines(asked, told):
+        score *= 1 + DEFINITION_BONUS
     if index < 3:
         score *= 1 + LEAD_BONUS
     return score / (1 + len(statement.words) / 80)
+
+
+def _is_title_again(asked: Asked, titled: frozenset[str], found: Sequence[Statement], statement: Statement) -> bool:
+    """Whether it only repeats the page's title, as a heading does, or what the page tells in a sentence besides."""
+    if alike(statement.words, titled) > SAME:
+        return True
+    if not _is_in(statement.words, titled):
+        return False
+    telling = {word for word in statement.words if word in asked.weights or word[0].isdigit()}
+    return any(telling <= other.words for other in found if not _is_in(other.words, titled))
+
+
+def _is_in(words: frozenset[str], titled: frozenset[str]) -> bool:
+    return len(words & titled) >= SAME * len(words)
 
 
 def _sum(weights: Mapping[str, float], words: frozenset[str]) -> float:
@@ -105,6 +135,24 @@ def _naming(asked: Asked, titled: frozenset[str], found: Sequence[Statement], ch
     lacking = [name for name in asked.names if not any(is_named(name, words) for words in said)]
     places = (next((i for i, other in enumerate(found) if is_named(name, other.words)), None) for name in lacking)
     return sorted({place for place in places if place is not None and place not in chosen})
+
+
+def _opening(
+    asked: Asked, titled: frozenset[str], found: Sequence[Statement], index: int, text: str
+) -> Statement | None:
+    """The sentence before, where it has the name that "The owner is …" leaves to it."""
+    statement, before = found[index], found[index - 1] if index else None
+    subject = _DEFINITE.match(text, statement.start)
+    if before is None or before.head or statement.head or not subject or not _bare(asked, subject[1]):
+        return None
+    lacking = [name for name in asked.names if not is_named(name, statement.words | titled)]
+    named = bool(lacking) and all(is_named(name, before.words) for name in lacking)
+    return before if named and text[before.end : statement.start].count("\n") < 2 else None
+
+
+def _bare(asked: Asked, subject: str) -> bool:
+    """Whether a sentence's subject is what is asked about what was named: "owner"."""
+    return not asked.topic.keys().isdisjoint(terms(subject))
 
 
 def _is_new(found: Sequence[Statement], index: int, chosen: Sequence[int]) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .evidence import covered, holds, missing_names
+from .evidence import covered, holds, is_named, missing_names
 from .question import Asked, read
 from .statements import names_its_source
+from .subjects import passes, without_lists
 from .terms import terms
 from .vocabulary import Kind
 
@@ -81,7 +82,11 @@ def _why_not(asked: Asked, facts: Sequence[Fact]) -> str:
     if not telling:
         return "no source says anything about it"
     if dates := _missing_dates(asked, telling):
-        return f"no passage that was found tells it for {' '.join(dates)}"
+        return f"no passage that was found tells it for {' '.join(asked.spelled((date,)) for date in dates)}"
+    if all(passes(asked, fact.quote) for fact in telling if _is_near(asked, fact)) and any(
+        passes(asked, fact.quote) for fact in telling
+    ):
+        return "the sources tell of it, but not what it is"
     return min((_why_not_page(asked, page) for page in _by_page(facts)), key=lambda reason: reason[0])[1]
 
 
@@ -92,13 +97,22 @@ def _why_not_page(asked: Asked, facts: Sequence[Fact]) -> tuple[int, str]:
     named = [fact for fact in telling if not missing_names(asked, [fact.all_words | credits])]
     if not named:
         names = missing_names(asked, [fact.all_words | credits for fact in telling])
-        return 3, f"no passage that was found is about {' and '.join(' '.join(name) for name in names)}"
+        return 3, f"no passage that was found is about {' and '.join(asked.spelled(name) for name in names)}"
     near = [fact for fact in named if _is_near(asked, fact)]
     if not near:
         return 2, "no passage that was found bears on all of it"
-    if not any(holds(asked.kind, fact.quote, asked) for fact in (near if asked.kind is Kind.WHY else telling)):
+    if not any(_holds(asked, fact) for fact in (near if asked.kind is Kind.WHY else telling)):
         return 1, f"the sources give no {asked.kind.value.removeprefix('a ')} for it"
     return 0, ""
+
+
+def _holds(asked: Asked, fact: Fact) -> bool:
+    """Whether a fact has the kind of answer asked for; a figure counts for no name that is only listed beside it."""
+    if asked.kind is Kind.COUNT and (rest := without_lists(fact.quote)) != fact.quote:
+        words = frozenset(terms(rest)) | fact.around
+        if any(is_named(name, fact.words) and not is_named(name, words) for name in asked.names):
+            return False
+    return holds(asked.kind, fact.quote, asked)
 
 
 def _is_near(asked: Asked, fact: Fact) -> bool:
@@ -121,7 +135,7 @@ def _missing_dates(asked: Asked, facts: Sequence[Fact]) -> list[str]:
 
 
 def _has_figure(asked: Asked, fact: Fact) -> bool:
-    return asked.kind is not Kind.COUNT or holds(asked.kind, fact.quote, asked)
+    return asked.kind is not Kind.COUNT or _holds(asked, fact)
 
 
 def topic_enough(asked: Asked) -> float:

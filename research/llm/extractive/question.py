@@ -24,7 +24,7 @@ class Asked:
 
     `weights`: each content word (as a term), and how much it tells about what is asked.
     `names`: groups of words that name something. `dates`: years and months. `parts`: the
-    questions it is made of.
+    questions it is made of. `said`: each name and date (alone in a tuple) as the question spells it.
     """
 
     text: str
@@ -33,6 +33,7 @@ class Asked:
     names: tuple[tuple[str, ...], ...]
     dates: tuple[str, ...]
     parts: tuple[str, ...]
+    said: Mapping[tuple[str, ...], str]
 
     @property
     def importance(self) -> dict[str, float]:
@@ -48,6 +49,10 @@ class Asked:
     @property
     def english(self) -> bool:
         return _ENGLISH.search(self.text) is not None
+
+    def spelled(self, name: tuple[str, ...]) -> str:
+        """A name, or a date alone in a tuple, in the question's own words."""
+        return self.said.get(name) or " ".join(name)
 
 
 _ENGLISH = re.compile(r"\b(?:the|is|are|was|were|did|does|do|of|in|who|what|when|where|which|how|why)\b", re.IGNORECASE)
@@ -89,12 +94,13 @@ _OPENS = re.compile(rf"(?:(?:in|on|at|to|for|from|by|with)\s+)?{QUESTION_WORDS}"
 def read(text: str) -> Asked:
     """`text` as far as its words tell what it asks for."""
     text = " ".join(text.split())
-    names = tuple(_names(text))
+    names = _names(text)
     named = {word for name in names for word in name}
     words = dict.fromkeys([*asked_terms(text), *(word for name in names for word in name)])
     weights = {word: _weight(word, named) for word in words}
     dates = tuple(word for word in words if word in MONTHS or _YEAR.fullmatch(word))
-    return Asked(text, kind_of(text), weights, names, dates, tuple(_parts(text)))
+    said = {(word,): token.strip(_PUNCTUATION) for token in reversed(text.split()) for word in asked_terms(token)}
+    return Asked(text, kind_of(text), weights, tuple(names), dates, tuple(_parts(text)), said | names)
 
 
 def _weight(word: str, named: set[str]) -> float:
@@ -106,13 +112,16 @@ def _weight(word: str, named: set[str]) -> float:
     return FRAME_WEIGHT if word in FRAME or grammar else 1.0
 
 
-def _names(text: str) -> list[tuple[str, ...]]:
-    """Quoted phrases, capitalised phrases and words like "GPT-5", in order, each once."""
+def _names(text: str) -> dict[tuple[str, ...], str]:
+    """Quoted phrases, capitalised phrases and words like "GPT-5", in order, each once: their words, and as spelled."""
     found = [match[1] for match in _QUOTED.finditer(text)]
     if not text.isupper() and not text.istitle():
         found += _capitalised(text)
-    stemmed = (tuple(_name_words(phrase)) for phrase in found)
-    return list(dict.fromkeys(name for name in stemmed if name))
+    names: dict[tuple[str, ...], str] = {}
+    for phrase in found:
+        names.setdefault(tuple(_name_words(phrase)), phrase)
+    names.pop((), None)
+    return names
 
 
 def _capitalised(text: str) -> list[str]:
@@ -123,17 +132,19 @@ def _capitalised(text: str) -> list[str]:
         opens = not index and (re.split("['’]", bare.lower())[0] in FIRST_WORDS or not bare.isascii())
         if not opens and _NAME.search(bare) and bare not in _CALENDAR:
             runs[-1].append(bare)
-        elif not (runs[-1] and token in _CONNECTING):
+        elif runs[-1] and token in _CONNECTING:
+            runs[-1].append(token)
+        else:
             runs.append([])
         if token[-1:] in ",;:?":
             runs.append([])
-    return [" ".join(run) for run in runs if run]
+    return [re.sub(rf"(?: (?:{'|'.join(_CONNECTING)}))+$", "", " ".join(run)) for run in runs if run]
 
 
 def _name_words(phrase: str) -> list[str]:
     if phrase.isupper() and phrase.isalpha():  # "WHO", "IT"
         return asked_terms(phrase) or [term(phrase.lower())]
-    return asked_terms(phrase)
+    return [word for word in asked_terms(phrase) if word not in _CONNECTING]
 
 
 def _parts(text: str) -> list[str]:

@@ -52,6 +52,7 @@ _FAMILIES = (
     "fall fell fallen falls decrease decreased decline declined",
     "teach taught teacher",
     "sell sold sales sale",
+    "own owned owner owners owns",
     "buy bought purchase purchased acquired",
     "think thought",
     "speak spoke spoken speakers",

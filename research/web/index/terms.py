@@ -38,7 +38,7 @@ def _bigrams(match: re.Match[str]) -> str:
 def terms(query: str) -> list[str]:
     """The words to look for, each once, in order: without English stop words unless there are no others.
 
-    A run without spaces gives its bigrams.
+    A run without spaces gives its bigrams. "US" and "WHO" in capitals are names, no stop words.
     """
     found: dict[str, None] = {}
     for word in _words(fold(query[:LONGEST_QUERY])):
@@ -49,8 +49,14 @@ def terms(query: str) -> list[str]:
             found.update(dict.fromkeys(run[i : i + 2] for i in range(max(1, len(run) - 1))))
         found[word[at:]] = None
     found.pop("", None)
-    telling = [word for word in found if word not in STOP_WORDS and word not in _REMNANTS]
+    passed = (STOP_WORDS | _REMNANTS) - _acronyms(query[:LONGEST_QUERY])
+    telling = [word for word in found if word not in passed]
     return (telling or list(found))[:MOST_TERMS]
+
+
+def _acronyms(query: str) -> set[str]:
+    """The words in capitals, folded, where not all are."""
+    return set() if query.isupper() else {fold(word) for word in _words(query) if len(word) > 1 and word.isupper()}
 
 
 def expression(query: str) -> str:
