@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import ssl
 import threading
@@ -15,6 +16,7 @@ import httpcore
 FIRST_READ = 4_096  # bytes; so that a body's first piece tells its type before more has come in
 NEXT_READ = 262_144  # what the event loop takes off the wire at once
 LOOK_UP_DEADLINE = 10.0  # seconds
+NEXT_ADDRESS = 3.0  # seconds that an address may take to answer while there are others
 
 Addresses = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port → the addresses that may be dialled, the preferred one first. Raises OSError where there is none."""
@@ -76,10 +78,11 @@ class Dialler(httpcore.AsyncNetworkBackend):
         except OSError as error:
             raise httpcore.ConnectError(str(error)) from error
         failure: Exception = OSError(f"no address for {host}")
-        for address in addresses:
+        for left, address in zip(range(len(addresses) - 1, -1, -1), addresses, strict=True):
             try:
-                _, wire = await loop.create_connection(_Wire, address, port)
-            except OSError as error:
+                async with asyncio.timeout(NEXT_ADDRESS if left else None):
+                    _, wire = await loop.create_connection(_Wire, address, port)
+            except (OSError, OverflowError) as error:
                 failure = error
             else:
                 return _Stream(wire, self.trust)
@@ -159,31 +162,37 @@ class _Stream(httpcore.AsyncNetworkStream):
     """Reads little at first after each request, then as much as there is.
 
     On asyncio itself, and not on the library that httpcore would use, which costs a tenth of the time of fetching
-    a page, and which has the pool ask the kernel about each idle connection before each request.
+    a page, and which has the pool ask the kernel about each idle connection before each request. Here the kernel is
+    asked about the one that is taken: it may have ended, and the event loop not know of it yet.
     """
 
     def __init__(self, wire: _Wire, trust: Callable[[], ssl.SSLContext]) -> None:
         self._wire = wire
         self._trust = trust
         self._size = FIRST_READ
+        self.taken = 0  # bytes off the wire, as they come
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         wire = self._wire
         while not wire.received and not wire.ended:
             await wire.change()
-        if not wire.received and wire.cause is not None:
-            raise httpcore.ReadError(str(wire.cause)) from wire.cause
+        if not wire.received and (wire.cause is not None or _was_cut(wire.transport.get_extra_info("ssl_object"))):
+            raise httpcore.ReadError(str(wire.cause or "the connection was cut")) from wire.cause
         size, self._size = self._size, NEXT_READ
-        return wire.take(min(max_bytes, size))
+        taken = wire.take(min(max_bytes, size))
+        self.taken += len(taken)
+        return taken
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        wire = self._wire
+        wire, is_first = self._wire, self._size != FIRST_READ
+        if is_first and _is_readable(wire.transport.get_extra_info("socket")):
+            raise httpcore.ConnectionNotAvailable("it ended while it was idle")  # the pool takes another one
         self._size = FIRST_READ
         wire.transport.write(buffer)
-        while wire.full and not wire.ended:
+        while wire.full and not wire.ended and not wire.received:
             await wire.change()
-        if wire.ended:
-            raise httpcore.WriteError("the connection has ended") from wire.cause
+        if wire.ended or wire.full:
+            raise httpcore.WriteError("the connection has ended, or is answered early") from wire.cause
 
     async def aclose(self) -> None:
         self._wire.transport.abort()
@@ -205,3 +214,22 @@ class _Stream(httpcore.AsyncNetworkStream):
         if info == "is_readable":  # of an idle connection: it has ended, or says what nobody asked for
             return self._wire.ended or bool(self._wire.received)
         return self._wire.transport.get_extra_info(info)
+
+
+def _is_readable(connection: Any) -> bool:
+    ready = select.poll()
+    ready.register(connection.fileno(), select.POLLIN)
+    return bool(ready.poll(0))
+
+
+def _was_cut(channel: ssl.SSLObject | None) -> bool:
+    """Whether a connection under TLS has ended without the farewell that makes what came through it whole."""
+    if channel is None:
+        return False
+    try:
+        channel.read(1)
+    except ssl.SSLZeroReturnError:
+        return False
+    except ssl.SSLError:
+        return True
+    return False

@@ -36,6 +36,7 @@ from .errors import ResearchError
 from .network import Addresses, Dialler, look_up
 
 LARGEST_PIECE = 65_536  # bytes that decoding gives at once
+PIECES_AT_ONCE = 64  # of a body, until others have a turn: a server may send it byte by byte
 
 
 class TransportError(ResearchError):
@@ -97,6 +98,8 @@ class Stream:
         self.decoded = 0
         self._response = response
         self._caps = caps
+        self._connection = response.extensions.get("network_stream")
+        self._taken = getattr(self._connection, "taken", 0)
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The decoded body, piece by piece; once only.
@@ -113,13 +116,18 @@ class Stream:
 
     async def raw(self) -> AsyncIterator[bytes]:
         """The body as it comes, not decoded; instead of `pieces`."""
+        count = 0
         async for raw in self._response.aiter_raw():
             self.wire += len(raw)
             self._check()
             yield raw
+            count += 1
+            if not count % PIECES_AT_ONCE:
+                await asyncio.sleep(0)
 
     def _check(self) -> None:
-        if self.wire > self._caps.wire or self.decoded > self._caps.decoded:
+        framed = getattr(self._connection, "taken", 0) - self._taken  # with what stands around the body's chunks
+        if max(self.wire, framed / 2) > self._caps.wire or self.decoded > self._caps.decoded:
             raise TooLarge(f"the reply is larger than {self._caps.decoded:,} bytes; nothing of it was used")
 
 

@@ -6,13 +6,15 @@ import asyncio
 import json
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
 import threading
 import time
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -322,6 +324,110 @@ async def test_a_resolver_that_hangs_is_left_behind(monkeypatch: pytest.MonkeyPa
         released.set()
 
 
+@contextmanager
+def served(answer: Callable[[socket.socket], None], host: str = "127.0.0.2") -> Iterator[int]:
+    """The port of a server in a thread of its own, so that it goes on while the event loop is busy."""
+    with socket.create_server((host, 0)) as listener:
+
+        def run() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection, suppress(OSError):
+                    connection.settimeout(10)
+                    answer(connection)
+
+        threading.Thread(target=run, daemon=True).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+async def test_a_connection_that_ended_while_the_loop_was_busy_is_not_used_again() -> None:
+    def answer(connection: socket.socket) -> None:
+        connection.recv(65_536)
+        connection.sendall(faults.head(200, {"Content-Length": "5"}) + b"hello")
+
+    with served(answer) as port:
+        async with Client() as client:
+            for _ in range(3):
+                assert (await client.request("GET", f"http://127.0.0.2:{port}/", deadline=5)).body == b"hello"
+                time.sleep(0.02)
+
+
+async def test_what_stands_around_chunks_is_capped_too() -> None:
+    around = b"1;" + b"x" * 8_000 + b"\r\na\r\n"
+    head = faults.head(200, {"Content-Type": "text/html", "Transfer-Encoding": "chunked"})
+    async with FaultServer({"/": faults.raw(head + around * 500 + b"0\r\n\r\n")}) as server, Client() as client:
+        with pytest.raises(TooLarge):
+            await client.request("GET", server.url(), deadline=5, caps=Caps(wire=1_000_000))
+
+
+async def test_a_body_byte_by_byte_leaves_others_their_turn() -> None:
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with (
+        FaultServer({"/": faults.chunked(b"a" * 6_400, size=1)}) as server,
+        Client() as client,
+        client.stream("GET", server.url(), deadline=5) as stream,
+    ):
+        first = await anext(pieces := stream.pieces())
+        await asyncio.sleep(0.05)  # the rest has come in
+        task = asyncio.ensure_future(others())
+        assert first + b"".join([piece async for piece in pieces]) == b"a" * 6_400
+        task.cancel()
+    assert turns >= 6_400 // 64 - 2
+
+
+async def test_an_early_answer_is_read_although_the_request_is_not_taken() -> None:
+    def answer(connection: socket.socket) -> None:
+        connection.recv(1_000)
+        connection.sendall(faults.head(413, {"Content-Length": "3"}) + b"big")
+        time.sleep(1)
+
+    with served(answer) as port:
+        async with Client() as client:
+            began = time.monotonic()
+            reply = await client.request("POST", f"http://127.0.0.2:{port}/", deadline=5, json="x" * 20_000_000)
+            assert (reply.status, reply.body) == (413, b"big")
+            assert time.monotonic() - began < 4
+
+
+async def test_an_address_that_swallows_connections_does_not_take_the_whole_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(network, "NEXT_ADDRESS", 0.1)
+    with socket.socket() as full:
+        async with FaultServer({"/": faults.reply(b"hello")}) as server:
+            full.bind(("127.0.0.3", server.port))
+            full.listen(0)
+            waiting = [socket.socket() for _ in range(4)]
+            for one in waiting:
+                one.setblocking(False)
+                one.connect_ex(("127.0.0.3", server.port))
+
+            async def both(host: str, port: int) -> Sequence[str]:
+                return ["127.0.0.3", "127.0.0.2"]
+
+            async with Client(addresses=both) as client:
+                assert (await client.request("GET", server.url(), deadline=5)).body == b"hello"
+            for one in waiting:
+                one.close()
+
+
+async def test_a_port_that_is_none() -> None:
+    async with Client() as client:
+        with pytest.raises(Unreachable):
+            await client.request("GET", "http://127.0.0.1:99999/", deadline=5)
+
+
 # Certificates
 
 
@@ -382,6 +488,28 @@ async def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.Monk
             with pytest.raises(Untrusted):  # trusted, but for another host
                 await client.request("GET", server.url(host="other.example"), deadline=5)
     assert len(server.requests) == 1
+
+
+async def test_a_body_without_a_length_is_whole_only_with_a_farewell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = _certificate(tmp_path, "secure.example", end="20990101000000Z")
+    monkeypatch.setenv("SSL_CERT_FILE", str(pair[0]))
+    farewell = [True, False]
+
+    def answer(connection: socket.socket) -> None:
+        with _tls(*pair).wrap_socket(connection, server_side=True) as channel:
+            channel.recv(65_536)
+            channel.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nhello")
+            if farewell.pop(0):
+                channel.unwrap()
+
+    with served(answer) as port:
+        async with Client(addresses=_loopback) as client:
+            url = f"https://secure.example:{port}/"
+            assert (await client.request("GET", url, deadline=5)).body == b"hello"
+            with pytest.raises(Incomplete):
+                await client.request("GET", url, deadline=5)
 
 
 async def test_expired_certificates_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
