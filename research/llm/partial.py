@@ -8,7 +8,7 @@ import re
 _STRING = r'"(?:[^"\\]|\\.)*+"'
 _OBJECT = re.compile(r"\{(?=\s*\")")
 _PAIR = re.compile(rf"\s*({_STRING})\s*:\s*({_STRING})\s*(?:,|(?=\Z|\}}))", re.DOTALL)
-_THINKING = re.compile(r"\s*<(think|thinking)>.*?(</\1>|\Z)", re.DOTALL)
+_THINKING = re.compile(r"<(think|thinking)>.*?(</\1>|\Z)", re.DOTALL)  # no blanks before: looking for them is quadratic
 
 
 def strings(text: str) -> dict[str, str]:

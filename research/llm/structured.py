@@ -27,7 +27,7 @@ LONGEST_REASON = 600  # characters told to the model, and to the user
 REPAIR = Path(__file__).with_name("repair.md")  # the turn that asks for a reply again
 
 _FENCE = re.compile(r"```[\w+-]*[ \t]*\r?\n(.*?)```", re.DOTALL)
-_THINKING = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
+_THINKING = re.compile(r"<(think|thinking)>(?:.*?</\1>)?", re.DOTALL)  # if none closes, that is found out once
 _START = re.compile(r"[\[{]")
 _JSON_BEGINS = re.compile(r"""\{\s*(["']|\w+\s*:)|\[\s*[{"]""")
 _STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[\]}])', re.DOTALL)

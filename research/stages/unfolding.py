@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MOST = 20_000  # characters of a reply that are looked at, and how often: bounds the work on a hostile one
 MOST_LOOKS = 200
+PATIENT = 0.1  # of what is unread beyond `SHORT` characters: as much must come before the next look at it,
+SHORT = 100  # so that all looks together cost little more than one
 
 _BEGUN = re.compile(r"[^\w\[［【\\]*\w+\W")  # a sentence with a whole word, and no marker that may be the last one's
 
@@ -32,18 +34,27 @@ class Unfolding:
         self, hear: Hear, facts: Sequence[Fact], ripe: Callable[[str, int], int], drafted: Callable[[str], str]
     ) -> None:
         self._hear, self._facts, self._ripe, self._drafted = hear, facts, ripe, drafted
-        self._reply, self._place, self._looks = "", 0, 0
+        self._begin()
         self._judged: dict[tuple[str, tuple[int, ...]], tuple[Mark, str]] = {}
+
+    def _begin(self) -> None:
+        self._reply, self._place, self._looks, self._next = "", 0, 0, 0
 
     def __call__(self, piece: str | None) -> None:
         if piece is None:
-            self._reply, self._place, self._looks = "", 0, 0
+            self._begin()
             self._hear(None)
             return
-        self._reply += piece
         if len(self._reply) > MOST or self._looks >= MOST_LOOKS:
             return
+        self._reply += piece
+        if self._next <= len(self._reply) <= MOST:
+            self._look()
+
+    def _look(self) -> None:
+        length = len(self._reply)
         place = self._ripe(self._reply, self._place)
+        self._next = length + int(PATIENT * max(0, length - place - SHORT))
         if place > self._place:
             self._place = place
             self._looks += 1

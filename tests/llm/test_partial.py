@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from pydantic import RootModel
 
+from research.errors import MalformedError
 from research.llm.partial import strings
+from research.llm.structured import parse
 
 WHOLE = {"source_1": 'It "rained", a {lot}.\nSo: ü', "source_2": "", "missing": "the depth \\ of it"}
 
@@ -22,6 +25,16 @@ def test_at_every_character_what_is_whole_and_nothing_else(before: str, ascii_on
         if not seen or found != seen[-1]:
             seen.append(found)
     assert [len(found) for found in seen] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("hostile", [" ", "\n", "<think>", "<think> ", "{ ", '{"', "<", " <"])
+def test_a_long_text_of_anything_takes_no_long_time(hostile: str) -> None:
+    """Quadratic ones took more than a minute each; the suite would show it."""
+    text = hostile * (200_000 // len(hostile))
+    assert strings(text) == {}
+    assert strings(" " * 200_000 + '<think>{"a": "b"}</think>{"c": "d"}') == {"c": "d"}
+    with pytest.raises(MalformedError):
+        parse(text, RootModel[dict[str, int]])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from research.limits.rates import Rates
 from research.llm.client import ProviderModel
 from research.records import Answer, Fact, Grade, Question
 from research.settings import Settings
-from research.stages.unfolding import MOST, MOST_LOOKS, Unfolding, whole_sentences
+from research.stages.unfolding import MOST, MOST_LOOKS, Unfolding, whole_sentences, whole_strings
 from tests.providers import KEY, Provider, cut
 from tests.shipped import DATES, QUESTION, Laboratory, SmallWeb, copied
 from tests.test_spending import FIXED, replies, stage_of
@@ -75,6 +75,33 @@ def test_work_on_an_endless_reply_has_bounds() -> None:
     unfolding("a" * MOST)
     unfolding(" b. Cc d. Ee f.")
     assert told[-1] is None
+
+
+@pytest.mark.parametrize("line", ["\n", ". ", " ", "- \n", "e.g. ", "x"])
+@pytest.mark.parametrize("ripe", [whole_sentences, whole_strings])
+def test_looks_that_find_nothing_cost_little_together(line: str, ripe: Any) -> None:
+    """Each goes over all that is unread: with one at every piece that would be 100 million characters and more."""
+    scanned = 0
+
+    def counted(reply: str, since: int) -> int:
+        nonlocal scanned
+        scanned += len(reply) - since
+        return int(ripe(reply, since))
+
+    unfolding = Unfolding(lambda _: None, FACTS, counted, lambda came: came)
+    reply = "Yes." + line * MOST
+    for start in range(0, len(reply), 2):
+        unfolding(reply[start : start + 2])
+    assert MOST / 2 < scanned < 15 * MOST
+
+
+def test_what_comes_after_a_long_wait_is_told() -> None:
+    told: list[Answer | None] = []
+    unfolding = Unfolding(told.append, FACTS, whole_sentences, lambda came: came.strip())
+    for piece in [*["\n"] * 5_000, *"It is tall. It is old. ", *("And so on" * 60)]:
+        unfolding(piece)
+    assert told[-1] is not None
+    assert told[-1].text == "It is tall. It is old."
 
 
 async def test_one_sentence_for_each_source_is_told_as_soon_as_it_is_whole(tmp_path: Path) -> None:
