@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from research.errors import OverloadedError
+from research.serving.lines import LONGEST, TOO_LONG, UNFIT, UNREAD, Lines
 from research.settings import Settings
 from research.tiers import Tiers
 from tests.commands import RUN, environment, research
@@ -115,7 +116,10 @@ def test_stdout_carries_the_protocol_and_nothing_else(tmp_path: Path) -> None:
     assert "3.0 percent" in answers[2]["result"]["content"][0]["text"]
 
 
-def test_a_signal_ends_it_though_its_client_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_though_its_client_stays_and_a_call_is_on_its_way(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     process = subprocess.Popen(
         [*RUN, "mcp", "--offline"], env=environment(tmp_path), cwd=tmp_path, stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -125,9 +129,90 @@ def test_a_signal_ends_it_though_its_client_stays(tmp_path: Path) -> None:
     process.stdin.write(json.dumps(HELLO).encode() + b"\n")
     process.stdin.flush()
     assert b"serverInfo" in process.stdout.readline()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=10) == 143
-    process.communicate()
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode() + b"\n")
+    process.stdin.write(calling(2, "ask", json.dumps({"question": QUESTION})) + b"\n")
+    process.stdin.flush()
+    process.send_signal(number)
+    assert process.wait(timeout=30) == 128 + number
+    assert b"Traceback" not in process.communicate()[1]
+
+
+async def test_streams_that_break_while_the_session_is_stopped_are_the_stop_and_otherwise_a_fault() -> None:
+    import anyio
+
+    from research.serving.protocol import _unless_stopped
+
+    broken = ExceptionGroup("", [ExceptionGroup("", [anyio.BrokenResourceError()]), anyio.ClosedResourceError()])
+    worse = ExceptionGroup("", [broken, ZeroDivisionError()])
+
+    async def ends(faults: ExceptionGroup[Exception]) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            _unless_stopped(faults)
+
+    with pytest.raises(ExceptionGroup):
+        _unless_stopped(broken)
+    for faults, wanted in ((broken, asyncio.CancelledError), (worse, ExceptionGroup)):
+        task = asyncio.ensure_future(ends(faults))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(wanted):
+            await task
+
+
+# What is no message ---------------------------------------------------------------------------
+
+
+def calling(number: int | str, name: str, arguments: str) -> bytes:
+    """A call, with arguments that may be no JSON."""
+    head = f'{{"jsonrpc": "2.0", "id": {json.dumps(number)}, "method": "tools/call", "params": '
+    return f'{head}{{"name": "{name}", "arguments": {arguments}}}}}'.encode()
+
+
+DEEP = '{"query": ' + "[" * 3_000 + "]" * 3_000 + "}"
+LONG = json.dumps({"query": "x" * LONGEST})
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "said"),
+    [
+        (calling(7, "search", '{"query": "\\ud800"}'), 7, UNREAD),
+        (calling("seven", "search", DEEP), "seven", UNREAD),
+        (calling(7, "search", LONG), 7, TOO_LONG),
+        (b'{"method": "tools/call", "params": %s, "jsonrpc": "2.0", "id": 7}' % LONG.encode(), 7, TOO_LONG),
+        (b'{"method": "tools/call", "params": %s, "id": 7, "jsonrpc": "2.0"}' % DEEP.encode(), 7, UNREAD),
+        (b'{"jsonrpc": "2.0", "id": 7}', 7, UNFIT),
+        (b'{"jsonrpc": "2.0", "id": true}', None, UNFIT),
+        (b"[]", None, UNFIT),
+        (b"\xff\x00", None, UNREAD),
+        (b'{"id": ' + b"9" * 5_000 + b"}", None, UNREAD),
+        (b"[" * 200_000, None, UNREAD),
+        (b'"id":' * 200_000, None, UNREAD),
+    ],
+)  # fmt: skip
+async def test_what_is_no_message_is_answered_and_the_next_one_is_read(line: bytes, number: Any, said: str) -> None:
+    answered: list[Any] = []
+    reader = asyncio.StreamReader()
+    lines = Lines(reader)
+    lines.answers = type("Stream", (), {"send": staticmethod(lambda sent: asyncio.sleep(0, answered.append(sent)))})
+    good = calling(9, "search", '{"query": "x"}')
+    reader.feed_data(b"\n \r\n" + line + b"\r\n" + good)
+    reader.feed_eof()
+    assert [one.strip() async for one in lines] == [good.decode()]
+    [answer] = answered
+    assert (answer.message.id, answer.message.error.message) == (number, said)
+
+
+def test_a_line_of_any_length_holds_no_more_than_a_line() -> None:
+    async def read() -> list[tuple[int, int, bytes]]:
+        reader = asyncio.StreamReader()
+        for chunk in (b"a" * (3 * LONGEST), b"b" * LONGEST, b"c\nd" * 2, b"\n"):
+            reader.feed_data(chunk)
+        reader.feed_eof()
+        return [(len(held), length, held[-2:]) async for held, length in Lines(reader)._cut()]
+
+    assert asyncio.run(read()) == [(LONGEST, 4 * LONGEST + 1, b"bc"), (2, 2, b"dc"), (1, 1, b"d"), (0, 0, b"")]
 
 
 def test_without_the_sdk_the_command_says_how_to_install_it(tmp_path: Path) -> None:
@@ -180,6 +265,16 @@ async def test_a_session_spends_no_more_than_the_user_lets_it(tmp_path: Path) ->
         await serving.call("ask", {"question": f"How tall is tower {number}?", "max_usd": 1_000})
     assert serving.account.spent()[0] <= 100_000_000
     assert 10_000_000 * (len(laboratory.cheap.requests) + len(laboratory.capable.requests)) <= 100_000_000
+
+
+async def test_control_characters_of_a_query_are_not_given_back(tmp_path: Path) -> None:
+    serving, laboratory = session(tmp_path, "none", 0)
+    for query in ("ulm\x1b]52;c;x\x07 <|im_start|>tower\u202e", "\x1b[2Jzzz"):
+        told = await serving.call("search", {"query": query})
+        assert not told.failed
+        assert not any(char in told.text for char in "\x1b\x07\u202e")
+        assert "<|" not in told.text
+    assert laboratory.web.calls["search"] == 2
 
 
 async def test_a_question_lowers_the_limit_and_spends_nothing_beyond(tmp_path: Path) -> None:

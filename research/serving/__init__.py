@@ -2,6 +2,7 @@
 
     wording   what clients' models are told, from a file; what their calls must fit
     session   what the tools do
+    lines     what a client sends, line by line
     protocol  the SDK's server, on stdin and stdout
 
 The same store, web, guards and limits as on the command line. Whoever calls is a model

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from ..errors import UsageError
+from .lines import Lines
 from .session import Serving
 from .wording import SCHEMAS, description, instructions, schema
-
-LONGEST = 1 << 20  # bytes of a request
 
 
 async def serve(serving: Serving) -> None:
@@ -27,14 +26,33 @@ async def serve(serving: Serving) -> None:
 
         raise UsageError(f"research mcp: {MISSING}") from None
     server = served(serving)
-    async with _lines() as lines, stdio_server(stdin=lines) as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+    try:
+        async with _lines() as lines, stdio_server(stdin=lines) as (reading, writing):
+            if lines is not None:
+                lines.answers = writing
+            await server.run(reading, writing, server.create_initialization_options())
+    except BaseExceptionGroup as faults:
+        _unless_stopped(faults)
+
+
+def _unless_stopped(faults: BaseExceptionGroup[BaseException]) -> None:
+    """While the session is stopped, the SDK's own streams break under calls that end: that is the stop, and no fault.
+
+    Raises: CancelledError for it; else `faults`.
+    """
+    import anyio
+
+    task = asyncio.current_task()
+    ends = (asyncio.CancelledError, anyio.BrokenResourceError, anyio.ClosedResourceError)
+    if task is not None and task.cancelling() and faults.split(ends)[1] is None:
+        raise asyncio.CancelledError from None
+    raise faults
 
 
 @asynccontextmanager
 async def _lines() -> AsyncIterator[Any]:
     """The lines of stdin; None where it is a file. The SDK reads it in a thread that no signal ends."""
-    reader = asyncio.StreamReader(limit=LONGEST)
+    reader = asyncio.StreamReader()
     try:
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
@@ -43,16 +61,9 @@ async def _lines() -> AsyncIterator[Any]:
         yield None
         return
     try:
-        yield _decoded(reader)
+        yield Lines(reader)
     finally:
         transport.close()
-
-
-async def _decoded(reader: asyncio.StreamReader) -> AsyncIterator[str]:
-    """Its lines; a line that is too long ends it."""
-    with suppress(ValueError):
-        while line := await reader.readline():
-            yield line.decode(errors="replace")
 
 
 def served(serving: Serving) -> Any:

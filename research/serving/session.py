@@ -114,13 +114,17 @@ class Serving:
 
     async def search(self, query: str) -> Told:
         """Raises: ResearchError."""
-        query = " ".join(query.split())
+        from ..evidence.untrusted import neutralised
+        from ..output import clean
+
+        query = " ".join(clean(query).split())
+        shown = neutralised(query)
         hits: list[Hit] = await self._part("search", {"query": query})
         found = self.sources.found(query, hits)
         if not found:
-            return Told(say("search", "nothing", query=query))
+            return Told(say("search", "nothing", query=shown))
         results = "\n".join(self._listed(source.hit) for source in found if source.hit is not None)
-        return Told(say("search", "found", query=query, results=results))
+        return Told(say("search", "found", query=shown, results=results))
 
     def _listed(self, hit: Hit) -> str:
         dated = f" ({hit.date})" if hit.date else ""
