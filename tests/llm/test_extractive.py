@@ -286,3 +286,10 @@ async def test_figures_of_other_places_and_things_are_left_out() -> None:
     assert "3.0 percent" in text
     assert "2.5 percent" not in text
     assert "2.6 percent" not in text
+
+
+async def test_of_equal_facts_that_of_a_page_about_the_question_comes_first() -> None:
+    given = numbered("The Norby bridge is 412 metres long.", "The Norby bridge is 409 metres long.")
+    given[1]["title"] = "How long is the Norby bridge?"
+    text = await told("synthesize", question="How long is the Norby bridge?", as_of="", facts=given)
+    assert text.startswith("According to Norby Gazette 2")

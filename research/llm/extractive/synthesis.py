@@ -21,6 +21,7 @@ QUOTE_SHARE = 0.5
 SAME = 0.6  # alike, as sets of words: such facts say the same, and only the first is quoted
 SAME_PAGE = 0.8  # a further quote from a page that was quoted counts this much
 AROUND_CREDIT = 0.8  # of a word's weight, where only the page's title or the table's head has it
+TITLE_CREDIT = 0.05  # of a word's weight besides, there: of equal facts, that of a page about the question comes first
 KIND_BONUS = 0.3  # of the score, where the quote holds the kind of answer asked for
 DEFINITION_BONUS = 0.5  # of the score, for "X is …" where what X is was asked
 LONGEST_QUOTE = 360  # characters, in the answer
@@ -62,6 +63,7 @@ def _score(asked: Asked, weights: Mapping[str, float], fact: Fact) -> float:
     if names_its_source(fact.quote) or passes(asked, fact.quote):
         return 0.0
     score = covered(weights, fact.words) + AROUND_CREDIT * covered(weights, fact.around - fact.words)
+    score += TITLE_CREDIT * covered(weights, fact.around)
     if holds(asked.kind, fact.quote, asked):
         score *= 1 + KIND_BONUS
     if defines(asked, fact.quote):
