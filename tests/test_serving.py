@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from research.errors import OverloadedError
+from research.llm.messages import Attempt, Usage
 from research.serving.lines import LONGEST, TOO_LONG, UNFIT, UNREAD, Lines
 from research.settings import Settings
 from research.tiers import Tiers
@@ -275,6 +276,42 @@ async def test_control_characters_of_a_query_are_not_given_back(tmp_path: Path) 
         assert not any(char in told.text for char in "\x1b\x07\u202e")
         assert "<|" not in told.text
     assert laboratory.web.calls["search"] == 2
+
+
+async def test_questions_that_are_cancelled_count_with_all_that_they_can_have_cost(tmp_path: Path) -> None:
+    """The model never answers; each client leaves when its call has been sent. Calls cost a cent, ten may be made."""
+    serving, laboratory = session(tmp_path, "0.10", 10_000_000)
+    sent = asyncio.Queue[int]()
+    calls: list[str] = []
+
+    async def complete(request: Any, account: Any, on_text: Any = None) -> Any:
+        settle = await account.reserve(Usage(input=10, output=10))
+        calls.append("sent")
+        sent.put_nowait(len(calls))
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            for _ in range(50):  # a connection takes a while to close
+                await asyncio.sleep(0)
+            settle(Attempt(None, billed=True, failed="cancelled"))
+            raise
+
+    laboratory.cheap.complete = laboratory.capable.complete = complete
+    for number in range(20):
+        call = asyncio.ensure_future(serving.call("ask", {"question": f"How tall is tower {number}?"}))
+        first = asyncio.ensure_future(sent.get())
+        await asyncio.wait([call, first], return_when=asyncio.FIRST_COMPLETED)
+        if call.done():
+            break
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert serving.account.spent()[0] == 10_000_000 * len(calls)
+    else:
+        pytest.fail("no call was refused")
+    first.cancel()
+    assert 5 < len(calls) <= 10
+    assert "budget reached" in call.result().text
 
 
 async def test_a_question_lowers_the_limit_and_spends_nothing_beyond(tmp_path: Path) -> None:

@@ -155,6 +155,11 @@ class Budget:
         with self._transaction() as connection:
             return accounts.settled(connection)
 
+    def most_spent(self) -> int:
+        """Nano-dollars that are settled, and those that are still reserved: as much may have been spent."""
+        with self._transaction() as connection:
+            return accounts.totals(connection)[0]
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()

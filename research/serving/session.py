@@ -81,7 +81,7 @@ class Serving:
             try:
                 done = await self.app.ask(text, chosen, self.web, self.dates, budget=budget)
             finally:
-                hold.settle(budget.spent()[0])
+                hold.settle(budget.most_spent())  # calls of a question that is cancelled are settled only later
                 budget.close()
         answer, total = done.answer, paid(done.lines)
         for url in cited(answer):
