@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .artifacts import Artifact
+from .errors import WebError
 from .journal import Journal
 from .ledger import Receipt
 from .steps import Calls, Step, Take
@@ -42,9 +43,15 @@ class Work:
             values = {name: artifact.value for name, artifact in self.inputs.items()}
             needs = needs_of(self.inputs)
             calls = Calls(self.step, needs, self.take, self.store, self.journal, receipt, self.fresh)
-            value = await tried(self.step, values, receipt, calls, self.journal)
+            try:
+                value = await tried(self.step, values, receipt, calls, self.journal)
+            except WebError:
+                calls.forget_failures()
+                raise
             artifact = Artifact.of(value, kind.gives, (self.key,))
             plain = receipt.plain()
+            if receipt.passing:
+                calls.forget_failures()
             if not calls.lacking and not receipt.passing:
                 self.store.put(self.key, artifact.data, plain, PAGE if kind.refetchable else None)
             return artifact, plain, True

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .artifacts import Artifact
@@ -60,6 +60,7 @@ class Calls:
     anew: bool = False
     lacking: bool = False
     busy: float = 0.0
+    _failed: list[str] = field(default_factory=list)
     _count: int = 0
     _running: int = 0
     _since: float = 0.0
@@ -67,8 +68,8 @@ class Calls:
     async def __call__(self, name: str, inputs: Mapping[str, Any], after: Sequence[Done] = ()) -> Done:
         """The part `name` for these inputs; `after` is the work that led to it.
 
-        A failure of the web is kept as well, for just this place: whoever goes on from
-        here knows of it, and a loop that is taken up again must find itself where it was.
+        A failure of the web is kept as well, for just this place, until the step has ended: a loop that is
+        taken up again must find itself where it was.
         Raises: what the part's work raises.
         """
         part = self.step.parts[name]
@@ -79,7 +80,8 @@ class Calls:
             "failure": "1", "work": name, "after": [done.key for done in after], **part.recipe,
             "inputs": {one: artifact.ref for one, artifact in given.items()},
         })  # fmt: skip
-        if part.stage.kind.web and not self.anew and (failed := self.store.find(place)) is not None:
+        if part.stage.kind.web and not self.anew and (failed := self.store.find(place)) is not None and failed.data:
+            self._failed.append(place)
             raise WebError(failed.data.decode())
         try:
             return await self._taken(name, given, needs)
@@ -87,8 +89,14 @@ class Calls:
             if isinstance(error, NotRecordedError):
                 self.lacking = True
             elif part.stage.kind.web and error.of_item and not isinstance(error, BudgetError):
+                self._failed.append(place)
                 self.store.put(place, str(error).encode("utf-8", "replace"), {})
             raise
+
+    def forget_failures(self) -> None:
+        """The step has ended, and may end otherwise another time: then its failures of the web are met anew."""
+        for place in self._failed:
+            self.store.put(place, b"", {})
 
     def tell(self, **what: Any) -> None:
         """A line of the journal about how the work goes on."""

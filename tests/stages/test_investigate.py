@@ -308,10 +308,25 @@ async def test_failures_of_the_web_are_error_results(loops: Loops) -> None:
     assert asked.answer.citations[0].fact.grade is Grade.SNIPPET
     loops.laboratory.web.fetch, loops.laboratory.web.search = fetch, fails  # type: ignore[method-assign]
     other = ("search", {"query": "other"})
-    asked = await loops.run([calls(other), "I know it: 161 metres."], sample=1)
+    with pytest.raises(WebError, match="it timed out"):
+        await loops.run([calls(other), "I know it: 161 metres."], sample=1)
     assert loops.told(1)[0].failed
+
+
+async def test_what_failed_with_the_web_is_asked_again_when_the_web_is_back(loops: Loops) -> None:
+    async def fails(*_: Any) -> Any:
+        raise WebError("no connection")
+
+    search, fetch = loops.laboratory.web.search, loops.laboratory.web.fetch
+    loops.laboratory.web.search = fails  # type: ignore[method-assign]
+    with pytest.raises(WebError, match="no connection"):
+        await loops.run([calls(SEARCH), "I know it: 161 metres."])
+    loops.laboratory.web.search, loops.laboratory.web.fetch = search, fails  # type: ignore[method-assign]
+    asked = await loops.run([calls(FIRST), "NOT ANSWERED: nothing could be read"])  # the first turn is in the store
     assert asked.answer.ending is Ending.NOT
-    assert asked.answer.reason == "no evidence was found"
+    loops.laboratory.web.fetch = fetch
+    asked = await loops.run([ANSWER])
+    assert asked.answer.ending is Ending.ANSWERED
 
 
 @pytest.mark.parametrize("error", [OverloadedError("busy"), AuthError("no key"), RefusedError("no")])

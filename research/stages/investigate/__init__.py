@@ -24,7 +24,7 @@ from pydantic import Field
 
 from ...kinds import Kind, Params, Sampling
 from ...pipeline import Stage
-from ...records import Answer, Question
+from ...records import Answer, Ending, Question
 from .. import fetch, search
 from ..job import Job
 from . import wording
@@ -47,6 +47,7 @@ class InvestigateParams(Params):
 
 
 async def investigate(job: Job, question: Question, as_of: str = "", web_date: str = "") -> Answer:
+    """Raises: WebError where nothing was found for failures of the web alone; what `Loop.run` raises."""
     from ...llm.messages import Message
     from .actions import listed, way
     from .answering import answered
@@ -68,7 +69,12 @@ async def investigate(job: Job, question: Question, as_of: str = "", web_date: s
     history = History(talking.system(system), Message("user", text))
     limits = Limits(params.steps, params.window, params.keep)
     outcome = await Loop(job, question.text, as_of, tools, talking, limits, history).run()
-    return answered(job, question.text, as_of, sources, outcome)
+    answer = answered(job, question.text, as_of, sources, outcome)
+    if tools.failures and answer.ending is Ending.NOT:
+        if not any(source.hit or source.readable for source in sources.all):
+            raise tools.failures[0]
+        job.receipt.passing = True  # another time the web may answer
+    return answer
 
 
 def parts(stage: Stage) -> dict[str, Stage]:

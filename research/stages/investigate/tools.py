@@ -70,6 +70,7 @@ class Toolbox:
     caps: Caps
     sources: Sources
     made: Counter[str] = field(default_factory=Counter)  # how often each call was made
+    failures: list[WebError] = field(default_factory=list)  # of the web itself, which may answer another time
     searches: int = 0
     served: int = 0
     fetched: set[str] = field(default_factory=set)
@@ -195,6 +196,7 @@ class Toolbox:
         try:
             return await self.job.call(name, given, [after])
         except WebError as error:
+            self.failures += [error] if name != SERVERS else []
             return error
 
     def _told(self, call: Called, arguments: Any, outcome: Done | WebError) -> Result:
