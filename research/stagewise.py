@@ -122,7 +122,7 @@ class Stagewise:
                 services[here.name], talk = service(here)
                 talks.append(talk)
         busy = [0]
-        collector = Collector(services, Kept(folder / FILE), lambda: busy[0], tell, check)
+        collector = Collector(services, Kept(folder / FILE, tell), lambda: busy[0], tell, check)
         models = {name: BatchedModel(here, collector) for name, here in chosen.items()}
         return cls(models, collector, talks, tell, busy)
 

@@ -4,6 +4,7 @@ in another order than the requests, and on purpose whatever may go wrong with th
     async with OpenAIServer(replies) as server:
         server.endings.append("expired")     # of the next batch; "completed" or "ended" unless one is named
         server.fates.append(lambda name, body: {"gone": "expired"})   # of its requests; None where it is answered
+        server.spoil = lambda read, data: data if read else b""       # of results: the first reading gets none
 
 `replies` makes the text of a completion from a request's body. `paid` counts what was run, by what was sent.
 """
@@ -80,6 +81,8 @@ class BatchServer(FaultServer):
         self.refusals: list[str] = []
         self.held_from = 1_000  # batches from this one on stay where they are
         self.usage = (1000, 10)
+        self.spoil: Callable[[int, bytes], bytes | None] = lambda read, data: data
+        self.reads = 0
         self._ids = itertools.count(1)
 
     async def _act(self, writer: asyncio.StreamWriter, request: Received) -> None:
@@ -92,6 +95,13 @@ class BatchServer(FaultServer):
 
     def answer(self, request: Received) -> Act:
         raise NotImplementedError
+
+    def results(self, data: bytes) -> Act:
+        """A file of results, as it is spoiled for its so manieth reading (from 0); a 404 in place of None."""
+        told = self.spoil(self.reads, data)
+        self.reads += 1
+        kind = {"Content-Type": "application/octet-stream"}
+        return status(404, "not_found_error") if told is None else reply(told, headers=kind)
 
     def refuse(self, why: str) -> Act:
         self.refusals.append(why)
@@ -163,7 +173,7 @@ class OpenAIServer(BatchServer):
                 self.step(batch)
             return whole(self.shown(batch))
         if parts[0] == "files" and parts[2:] == ["content"] and parts[1] in self.files:
-            return reply(self.files[parts[1]], headers={"Content-Type": "application/octet-stream"})
+            return self.results(self.files[parts[1]])
         return status(404, "no such thing")
 
     def upload(self, request: Received) -> Act:
@@ -285,7 +295,7 @@ class AnthropicServer(BatchServer):
             return status(404, "not_found_error")
         if parts[1:] == ["results"]:
             lines = [{"custom_id": name, "result": _result(result)} for name, result in batch.results or ()]
-            return reply(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+            return self.results(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
         if request.method == "POST" and parts[1:] == ["cancel"]:
             self.cancel(batch)
         else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +18,7 @@ from research.batch import Batch
 from research.batches import recipe_of
 from research.errors import StoreError, UsageError
 from research.limits.budget import Budget, Caps
+from research.llm.batching.collector import Collector
 from research.llm.batching.kept import Kept
 from research.questions import Questions, Row
 from research.results import Results
@@ -61,6 +64,7 @@ class Served:
     web: Towers = field(default_factory=Towers)
     batch: Batch | None = None
     spent: tuple[int, int] = (0, 0)
+    waited: float = 0.0  # seconds that a batch was waited for, as its clock has them
 
     def __post_init__(self) -> None:
         self.folder.mkdir(exist_ok=True)
@@ -83,7 +87,7 @@ class Served:
         work.collector.quiet = 0.15
         for service in work.collector.services.values():
             service.most = self.most
-        work.collector.watch.sleep = lambda seconds: asyncio.sleep(0.01)
+        self.hurry(work)
         models = {name: gauge.model(model) for name, model in work.models.items()}
         app = App(tiers.settings, models, price=tiers.prices.price)
         budget, web = Budget(caps, self.folder / "budget.db"), work.watched(self.web)
@@ -109,6 +113,16 @@ class Served:
             app.close()
             results.close()
         return self.batch
+
+    def hurry(self, work: Stagewise) -> None:
+        """Have it wait by a clock of its own."""
+
+        async def sleep(seconds: float) -> None:
+            self.waited += seconds
+            await asyncio.sleep(0.01)
+
+        work.collector.watch.sleep = sleep
+        work.collector.watch.clock = lambda: self.waited
 
     def records(self) -> list[Json]:
         return [json.loads(line) for line in self.out.read_text(encoding="utf-8").splitlines()]
@@ -440,14 +454,100 @@ async def test_a_provider_that_takes_no_batch_for_long_ends_the_rows_and_is_aske
         assert lab.spent == (25 * HALF[wire], 25)
 
 
-async def test_a_batch_that_the_provider_no_longer_knows_is_asked_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("times", "batches"), [(1, 4), pytest.param(100, 5, marks=pytest.mark.heavy)])
+async def test_a_batch_that_the_provider_does_not_know_is_asked_again_only_after_minutes(
+    times: int, batches: int, tmp_path: Path
+) -> None:
     async with AnthropicServer(said) as server:
-        server.faults.append(("GET /v1/messages/batches/batch_1$", status(404, "not_found_error")))
+        server.faults.extend([("GET /v1/messages/batches/batch_1$", status(404, "not_found_error"))] * times)
         lab = Served(tmp_path, server, "anthropic:claude-haiku-4-5")
         await lab.run()
         assert {record["state"] for record in lab.records()} == {"done"}
         assert any("unknown to the provider" in line for line in lab.told)
-        assert len(server.batches) == 5
+        assert len(server.batches) == batches
+        assert (lab.waited >= 300) == (batches == 5)
+        calls = 25 if batches == 4 else 30  # the five that were given up may have been paid, for all we know
+        assert lab.spent[1] == calls
+        assert lab.spent[0] >= calls * HALF["anthropic"]
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes | None]] = {
+    "empty": lambda data: b"",
+    "404": lambda data: None,
+    "one less": lambda data: data[data.index(b"\n") + 1 :],
+    "cut": lambda data: data[: len(data) * 2 // 3],
+}
+
+
+@EITHER
+@pytest.mark.parametrize("damage", list(DAMAGE))
+async def test_results_that_are_not_all_there_are_read_again(damage: str, wire: str, tmp_path: Path) -> None:
+    made, model = SERVICES[wire]
+    async with made() as server:
+        server.spoil = lambda read, data: data if read else DAMAGE[damage](data)
+        lab = Served(tmp_path, server, model)
+        await lab.run()
+        assert {record["state"] for record in lab.records()} == {"done"}
+        assert (server.reads, len(server.batches), server.twice()) == (5, 4, [])
+        assert lab.spent == (25 * HALF[wire], 25)
+
+
+@EITHER
+async def test_results_that_are_never_there_count_against_the_cap_as_they_may_have_cost(
+    wire: str, tmp_path: Path
+) -> None:
+    made, model = SERVICES[wire]
+    async with made() as server:
+        server.spoil = lambda read, data: b""
+        lab = Served(tmp_path, server, model)
+        usd = {"openai-chat": 4_000_000, "anthropic": 25_000_000}[wire]
+        for _ in range(4):
+            batch = await lab.run(Caps(usd=usd))
+        assert batch.stop is not None
+        assert batch.stop.exit_code == 5
+        assert lab.spent[1] == server.paid.total() > 5
+        assert server.paid.total() * HALF[wire] <= lab.spent[0] <= usd
+
+
+@EITHER
+async def test_a_line_that_is_no_result_costs_no_more_than_its_own_row(wire: str, tmp_path: Path) -> None:
+    made, model = SERVICES[wire]
+    async with made() as server:
+
+        def spoil(read: int, data: bytes) -> bytes:
+            return b"{\n" + data[data.index(b"\n") + 1 :] if read < 2 else data
+
+        server.spoil = spoil
+        lab = Served(tmp_path, server, model)
+        await lab.run()
+        assert {record["state"] for record in lab.records()} == {"done"}
+        assert server.paid.total() == lab.spent[1] == 26
+        assert len(server.twice()) == 1
+        assert lab.spent[0] > 26 * HALF[wire]
+        assert lab.waited < 60
+
+
+async def test_replies_that_broke_on_disk_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(self: Collector) -> None:
+        await asyncio.sleep(3_600)
+
+    async with OpenAIServer(said) as server:
+        lab = Served(tmp_path, server, "openai:gpt-4o-mini")
+        with monkeypatch.context() as patch:
+            patch.setattr(Collector, "_hand_over", never)
+            running = asyncio.ensure_future(lab.run())
+            while not server.reads or under_way(tmp_path):
+                await asyncio.sleep(0.01)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        with contextlib.closing(sqlite3.connect(tmp_path / "provider.db")) as db:
+            db.execute("UPDATE requests SET reply = replace(reply, 'Tower', 'Hotel') || ' ' WHERE number = 1")
+            db.commit()
+        await lab.run()
+        assert {record["state"] for record in lab.records()} == {"done"}
+        assert any("5 replies" in line and "broken" in line for line in lab.told)
+        assert (server.reads, len(server.batches), lab.spent) == (5, 4, (25 * HALF["openai-chat"], 25))
 
 
 async def test_where_the_record_can_not_be_kept_the_batch_ends_and_says_so(

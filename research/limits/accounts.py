@@ -17,6 +17,8 @@ TRANSACTION = 60.0  # seconds that a transaction waits for those of other proces
 def opened(file: Path | None) -> sqlite3.Connection:
     if file is not None:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.touch(mode=0o600)
+        file.chmod(0o600)
     connection = sqlite3.connect(":memory:" if file is None else file, timeout=TRANSACTION, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("BEGIN IMMEDIATE")

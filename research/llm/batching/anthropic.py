@@ -14,7 +14,21 @@ from datetime import datetime
 from urllib.parse import quote
 
 from research.errors import MalformedError
-from research.llm.batching.service import CANCELLED, EXPIRED, PAGES, SKEW, Json, Progress, Reply, Talk, compact
+from research.llm.batching.service import (
+    CANCELLED,
+    EXPIRED,
+    MISSING,
+    PAGES,
+    SKEW,
+    UNREADABLE,
+    Found,
+    Json,
+    Progress,
+    Reply,
+    Talk,
+    compact,
+    identity,
+)
 from research.llm.wires import Encoded
 from research.llm.wires.base import count, part, parts, words
 
@@ -36,22 +50,24 @@ class AnthropicBatches:
     async def create(self, batch: str, lines: list[bytes]) -> str:
         body = b"".join([b'{"requests":[', b",".join(lines), b"]}"])
         made = await self.talk.ask("POST", PATH, content=body)
-        if not words(made, "id"):
-            raise MalformedError(f"{self.talk.endpoint.name} made a batch without an id. Try again.")
-        return words(made, "id")
+        if not identity(made):
+            raise MalformedError(f"{self.talk.endpoint.name} made a batch without a usable id. Try again.")
+        return identity(made)
 
-    async def find(self, batch: str, names: Collection[str], since: float, known: Collection[str]) -> str | None:
-        """A batch here has no name of ours: it is known by its time and size, and once it has ended by its results."""
+    async def find(self, batch: str, names: Collection[str], since: float, known: Collection[str]) -> Found | None:
+        """A batch here has no name of ours: it is presumed by its time and size, and known by its results alone."""
         after: dict[str, str] = {}
         for _ in range(PAGES):
             page = await self.talk.ask("GET", PATH, params={"limit": "100", **after})
             listed = parts(page, "data")
             for one in listed:
-                if words(one, "id") not in known and _created(one) >= since - SKEW and await self._is(one, names):
-                    return words(one, "id")
-            if not listed or not page.get("has_more") or _created(listed[-1]) < since - SKEW:
+                id = identity(one)
+                if id and id not in known and _created(one) >= since - SKEW and await self._is(one, names):
+                    return Found(id, sure=_progress(one).ended)
+            last = identity(listed[-1]) if listed else ""
+            if not last or not page.get("has_more") or _created(listed[-1]) < since - SKEW:
                 break
-            after = {"after_id": words(listed[-1], "id")}
+            after = {"after_id": last}
         return None
 
     async def _is(self, batch: Json, names: Collection[str]) -> bool:
@@ -62,7 +78,8 @@ class AnthropicBatches:
             return True
         async with aclosing(self.results(progress)) as results:
             async for name, _ in results:
-                return name in names
+                if name:
+                    return name in names
         return False
 
     async def look(self, id: str) -> Progress:
@@ -71,7 +88,7 @@ class AnthropicBatches:
     async def results(self, progress: Progress) -> AsyncGenerator[tuple[str, Reply], None]:
         for path in progress.outputs:
             async for line in self.talk.lines(path):
-                yield words(line, "custom_id"), _reply(part(line, "result"))
+                yield UNREADABLE if line is None else (words(line, "custom_id"), _reply(part(line, "result")))
 
     async def cancel(self, id: str) -> None:
         await self.talk.ask("POST", f"{PATH}/{quote(id, safe='')}/cancel", content=b"{}")
@@ -83,9 +100,9 @@ def _progress(batch: Json) -> Progress:
     done, failed = count(counts, "succeeded") or 0, sum(count(counts, name) or 0 for name in FAILED)
     total = done + failed + (count(counts, "processing") or 0)
     ended = status == "ended"
-    there = ended and bool(batch.get("results_url"))
-    outputs = (f"{PATH}/{quote(words(batch, 'id'), safe='')}/results",) if there else ()
-    return Progress(status, ended, done, failed, total, None, outputs)
+    there = ended and bool(batch.get("results_url")) and bool(identity(batch))
+    outputs = (f"{PATH}/{quote(identity(batch), safe='')}/results",) if there else ()
+    return Progress(status, ended, done, failed, total, None, outputs, ended and not there)
 
 
 def _reply(result: Json) -> Reply:
@@ -94,7 +111,9 @@ def _reply(result: Json) -> Reply:
         return Reply(200, result.get("message"))
     if kind in ("canceled", "expired"):
         return Reply(gone=CANCELLED if kind == "canceled" else EXPIRED)
-    return Reply(0, part(result, "error") or {"error": {"message": f"a result of type {kind!r}"}})
+    if kind == "errored":
+        return Reply(0, part(result, "error") or {"error": {"message": "an error of which nothing is told"}})
+    return Reply(gone=MISSING)
 
 
 def _created(batch: Json) -> float:

@@ -235,6 +235,8 @@ class Collector:
                 if future is not None and not future.done() and found is not None and found[1] is not None:
                     self._used.add(name)
                     future.set_result((found[1], found[0] in self._ours))
+                elif future is not None and not future.done() and found is not None:
+                    self._follow(found[0])  # its reply was found broken
                 self._stir()
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from research.errors import MalformedError, ProviderError, ResearchError, TimedOutError
 from research.llm.batching.collector import Collector, Wanted
-from research.llm.batching.service import CANCELLED, EXPIRED, Reply
+from research.llm.batching.service import CANCELLED, EXPIRED, MISSING, Reply
 from research.llm.endpoint import Endpoint, most
 from research.llm.failures import failure, inner_failure
 from research.llm.messages import Account, Attempt, Completion, Request, Unpaid, Usage
@@ -81,7 +81,7 @@ class BatchedModel:
         except ResearchError as error:
             told = getattr(error, "usage", None)
             used = told if isinstance(told, Usage) and told != Usage() else None
-            tell(used, reply.status == 200, type(error).__name__)
+            tell(used, reply.status == 200 or reply.gone == MISSING, type(error).__name__)
             raise
         tell(completion.usage if completion.usage != Usage() else None, True, "")
         return completion
@@ -103,11 +103,17 @@ class BatchedModel:
 
 
 def _gone(name: str, why: str, ours: bool) -> ProviderError:
-    """What was not run. A batch that somebody cancels while it is waited for is not sent again of our own accord."""
+    """What was not run, or got lost. A batch that somebody cancels while it is waited for is not sent again of our own
+    accord."""
     if why == CANCELLED:
         error = ProviderError(f"{name}: the batch was cancelled before this call was made. Run it again to ask anew.")
         error.passing = not ours
         return error
     if why == EXPIRED:
         return TimedOutError(f"{name}: the batch expired before this call was made. Run it again later.")
+    if why == MISSING:
+        return TimedOutError(
+            f"{name}: the batch has ended, and its result for this call can't be had. What it may have cost counts as "
+            "spent. Run it again."
+        )
     return TimedOutError(f"{name}: the batch has ended without a result for this call. Run it again.")

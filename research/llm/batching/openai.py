@@ -14,7 +14,21 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from research.errors import MalformedError
-from research.llm.batching.service import CANCELLED, EXPIRED, PAGES, SKEW, Json, Progress, Reply, Talk, compact
+from research.llm.batching.service import (
+    CANCELLED,
+    EXPIRED,
+    MISSING,
+    PAGES,
+    SKEW,
+    UNREADABLE,
+    Found,
+    Json,
+    Progress,
+    Reply,
+    Talk,
+    compact,
+    identity,
+)
 from research.llm.wires import Encoded
 from research.llm.wires.base import count, part, parts, words
 
@@ -41,35 +55,38 @@ class OpenAIBatches:
         file = words(await self.talk.ask("POST", "/files", content=form, kind=kind), "id")
         wish = {"input_file_id": file, "endpoint": ROOT + self.path, "completion_window": "24h"}
         made = await self.talk.ask("POST", "/batches", content=compact({**wish, "metadata": {LABEL: batch}}))
-        if not words(made, "id"):
-            raise MalformedError(f"{self.talk.endpoint.name} made a batch without an id. Try again.")
-        return words(made, "id")
+        if not identity(made):
+            raise MalformedError(f"{self.talk.endpoint.name} made a batch without a usable id. Try again.")
+        return identity(made)
 
-    async def find(self, batch: str, names: Collection[str], since: float, known: Collection[str]) -> str | None:
+    async def find(self, batch: str, names: Collection[str], since: float, known: Collection[str]) -> Found | None:
         after: dict[str, str] = {}
         for _ in range(PAGES):
             page = await self.talk.ask("GET", "/batches", params={"limit": "100", **after})
             listed = parts(page, "data")
             for one in listed:
-                if words(part(one, "metadata"), LABEL) == batch:
-                    return words(one, "id")
-            if not listed or not page.get("has_more") or _created(listed[-1]) < since - SKEW:
+                id = identity(one)
+                if id and id not in known and words(part(one, "metadata"), LABEL) == batch:
+                    return Found(id, sure=True)
+            last = identity(listed[-1]) if listed else ""
+            if not last or not page.get("has_more") or _created(listed[-1]) < since - SKEW:
                 break
-            after = {"after": words(listed[-1], "id")}
+            after = {"after": last}
         return None
 
     async def look(self, id: str) -> Progress:
         batch = await self.talk.ask("GET", f"/batches/{quote(id, safe='')}")
         status, counts = words(batch, "status"), part(batch, "request_counts")
         done, failed, total = (count(counts, name) or 0 for name in ("completed", "failed", "total"))
-        files = [words(batch, name) for name in ("output_file_id", "error_file_id")]
+        files = [identity(batch, name) for name in ("output_file_id", "error_file_id")]
         refused = {"error": _first(part(batch, "errors"))} if status == "failed" else None
-        return Progress(status, status in ENDED, done, failed, total, refused, tuple(file for file in files if file))
+        ended, outputs = status in ENDED, tuple(file for file in files if file)
+        return Progress(status, ended, done, failed, total, refused, outputs, ended and done > 0 and not files[0])
 
     async def results(self, progress: Progress) -> AsyncGenerator[tuple[str, Reply], None]:
         for file in progress.outputs:
             async for line in self.talk.lines(f"/files/{quote(file, safe='')}/content"):
-                yield words(line, "custom_id"), _reply(line)
+                yield UNREADABLE if line is None else (words(line, "custom_id"), _reply(line))
 
     async def cancel(self, id: str) -> None:
         await self.talk.ask("POST", f"/batches/{quote(id, safe='')}/cancel")
@@ -83,8 +100,9 @@ def _reply(line: Json) -> Reply:
     if "cancel" in code:
         return Reply(gone=CANCELLED)
     if response:
-        return Reply(count(response, "status_code") or 0, response.get("body"))
-    return Reply(0, {"error": error})
+        status = count(response, "status_code")
+        return Reply(status, response.get("body")) if status else Reply(gone=MISSING)
+    return Reply(0, {"error": error}) if error else Reply(gone=MISSING)
 
 
 def _first(errors: Json) -> Json:

@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from research.errors import ProviderError, UnreachableError, UsageError
+from research.errors import MalformedError, ProviderError, UnreachableError, UsageError
 from research.llm.endpoint import Endpoint, authorization
 from research.llm.failures import failure
 from research.llm.redaction import BLANK, secrets_of
 from research.llm.wires import Encoded
-from research.llm.wires.base import load
+from research.llm.wires.base import load, words
 
 if TYPE_CHECKING:
     from research.transport import Client, TransportError
@@ -23,12 +23,14 @@ TRANSFER = 1_800.0  # seconds of one that carries a whole batch, or its results
 SKEW = 600.0  # seconds by which the provider's clock may be behind ours
 PAGES = 20  # of the provider's list of batches that are looked through
 
-EXPIRED, CANCELLED, MISSING = "expired", "cancelled", "missing"
+EXPIRED, CANCELLED = "expired", "cancelled"
+NOT_RUN = "not run"  # by the provider's own counts
+MISSING = "missing"  # it may have been run, and be paid for
 
 
 class Progress(NamedTuple):
     """How far a batch is: the provider's word for it, and requests. `refused`: it was not run at all, and why;
-    `outputs`: where results are, once it has `ended`."""
+    `outputs`: where results are, once it has `ended`; `late`: some that should be there are not told yet."""
 
     status: str
     ended: bool
@@ -37,6 +39,14 @@ class Progress(NamedTuple):
     total: int
     refused: Json | None = None
     outputs: tuple[str, ...] = ()
+    late: bool = False
+
+
+class Found(NamedTuple):
+    """A batch in the provider's list. `sure`: it is ours by its name or its results; else it might be a stranger's."""
+
+    id: str
+    sure: bool
 
 
 class Reply(NamedTuple):
@@ -45,6 +55,9 @@ class Reply(NamedTuple):
     status: int = 0
     body: Any = None
     gone: str = ""
+
+
+UNREADABLE = ("", Reply(gone=MISSING))  # what stands for a line that is no result
 
 
 class Service(Protocol):
@@ -64,15 +77,15 @@ class Service(Protocol):
         """The provider's id of a new batch, which is ours by the name `batch`."""
         ...
 
-    async def find(self, batch: str, names: Collection[str], since: float, known: Collection[str]) -> str | None:
-        """The id of a batch that was perhaps created after `since` (Unix time), and of which we have not heard;
+    async def find(self, batch: str, names: Collection[str], since: float, known: Collection[str]) -> Found | None:
+        """A batch that was perhaps created after `since` (Unix time), and of which we have not heard;
         it is none of those `known`."""
         ...
 
     async def look(self, id: str) -> Progress: ...
 
     def results(self, progress: Progress) -> AsyncGenerator[tuple[str, Reply], None]:
-        """Each request's name and reply, in any order."""
+        """Each request's name and reply, in any order; `UNREADABLE` for a line that is none."""
         ...
 
     async def cancel(self, id: str) -> None: ...
@@ -100,16 +113,22 @@ class Talk:
             body += piece
         return self._loaded(body)
 
-    async def lines(self, path: str) -> AsyncGenerator[Json, None]:
-        """The JSON lines of a file. Raises: as `ask`."""
+    async def lines(self, path: str) -> AsyncGenerator[Json | None, None]:
+        """The JSON lines of a file, None for one that is no object. Raises: as `ask`."""
         rest = b""
         async for piece in self._pieces("GET", path, TRANSFER):
             *whole, rest = (rest + piece).split(b"\n")
             for line in whole:
                 if line.strip():
-                    yield self._loaded(line)
+                    yield self._line(line)
         if rest.strip():
-            yield self._loaded(rest)
+            yield self._line(rest)
+
+    def _line(self, data: bytes) -> Json | None:
+        try:
+            return self._loaded(data)
+        except MalformedError:
+            return None
 
     def _loaded(self, data: bytes) -> Json:
         """With no secret in it: replies are kept on disk."""
@@ -161,6 +180,12 @@ class Talk:
         if self._client is not None:
             await self._client.aclose()
             self._client = None
+
+
+def identity(value: Json, key: str = "id") -> str:
+    """The provider's id in `value`, "" if it is none that an address or a record could hold."""
+    id = words(value, key)
+    return id if id.isascii() and id.isprintable() else ""
 
 
 def compact(value: Any) -> bytes:

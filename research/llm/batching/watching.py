@@ -1,7 +1,8 @@
 """Sees a batch through: sent once, looked at until it has ended, its replies read onto the record.
 
 Whatever passes (too many requests, a provider that is down, a broken connection) is waited out for up to an hour,
-while the batch goes on at the provider. Before a batch is sent a second time, it is looked for there.
+while the batch goes on at the provider. Before a batch is sent a second time, it is looked for there. What it may
+have run and can't be told of is believed only after minutes, and then counts as paid.
 """
 
 from __future__ import annotations
@@ -9,22 +10,35 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from research.errors import OverloadedError, ProviderError, UnknownModelError
-from research.llm.batching.kept import SENDING, Kept, Sent
-from research.llm.batching.service import CANCELLED, EXPIRED, MISSING, Progress, Reply, Service
+from research.llm.batching.kept import PRESUMED, SENDING, Kept, Sent
+from research.llm.batching.service import CANCELLED, EXPIRED, MISSING, NOT_RUN, Found, Progress, Reply, Service
 from research.output import span
 
 T = TypeVar("T")
 
 FIRST, GROWTH, LONGEST = 0.2, 1.3, 60.0  # seconds between looks at a batch: each pause so much longer than the last
 PATIENCE = 3_600.0  # seconds that a provider may fail while its batch is waited for
+DOUBT = 300.0  # seconds for which a provider may not know its batch, or not tell all of its results
+LOOKS = 5  # at the least, until that is believed
+STRANGERS = 1  # batches of others that are taken for one of ours, until it is given up
+AGAIN = 1.0  # seconds until results are read again, at first
 EVERY = 60.0  # seconds between words about a batch with which nothing happens
 CHUNK = 500  # replies that are written at once
 TOO_MANY = 429
+ENDINGS = {"expired": EXPIRED, "cancelled": CANCELLED}
+
+
+class Read(NamedTuple):
+    """What was read of a batch's results: lines of ours and of others, and the places of lines that are none."""
+
+    ours: int
+    others: int
+    bad: tuple[int, ...]
 
 
 @dataclass
@@ -35,6 +49,7 @@ class Watch:
     kept: Kept
     tell: Callable[[str], None] = lambda _: None
     sleep: Callable[[float], Awaitable[object]] = field(default=asyncio.sleep, repr=False)
+    clock: Callable[[], float] = field(default=time.monotonic, repr=False)
     narrow: dict[str, int] = field(default_factory=dict)  # models whose queue was full → requests of one batch since
 
     async def recover(self) -> None:
@@ -44,8 +59,11 @@ class Watch:
         """
         for sent in self.kept.open():
             if sent.state == SENDING and sent.model in self.services:
-                id = await self._persist(lambda sent=sent: self._find(sent))  # type: ignore[misc]
-                self.kept.created(sent.name, id) if id else self.kept.drop(sent.name)
+                found = await self._persist(lambda sent=sent: self._find(sent))  # type: ignore[misc]
+                if found:
+                    self.kept.created(sent.name, found.id, sure=found.sure)
+                else:
+                    self.kept.drop(sent.name)
 
     async def create(self, batch: str, lines: list[bytes]) -> None:
         """Send it. What fails is tried again, once it is sure that it had not come to be.
@@ -55,14 +73,15 @@ class Watch:
         sent, again = self._sent(batch), False
         service = self.services[sent.model]
 
-        async def once() -> str:
+        async def once() -> Found:
             nonlocal again
             found = await self._find(sent) if again else None
             again = True
-            return found or await service.create(batch, lines)
+            return found or Found(await service.create(batch, lines), sure=True)
 
         try:
-            self.kept.created(batch, await self._persist(once))
+            found = await self._persist(once)
+            self.kept.created(batch, found.id, sure=found.sure)
         except ProviderError as error:
             if not error.passing:
                 self.kept.drop(batch)
@@ -73,49 +92,70 @@ class Watch:
 
         Raises: ProviderError, where that can't be seen; the batch goes on.
         """
-        sent = await self._surely(self._sent(batch))
-        service, progress = self.services[sent.model], await self._ended(sent)
-        if progress.refused is not None:
-            status = _status(progress)
-            if status == TOO_MANY:
-                self.narrow[sent.model] = max(1, sent.size // 2)
-            self.kept.end(batch, reply=Reply(status, progress.refused))
-            return
-        ours = await self._persist(lambda: self._read(service, batch, progress))
-        if progress.done and not ours and (id := await self._persist(lambda: self._find(sent))):
-            self.kept.created(batch, id)  # what was taken for this one was a stranger's
-            await self.to_its_end(batch)
-            return
-        self.kept.end(batch, {"expired": EXPIRED, "cancelled": CANCELLED}.get(progress.status, MISSING))
+        tried: set[str] = set()
+        for times in range(STRANGERS + 1):
+            sent = await self._surely(self._sent(batch))
+            progress = await self._ended(sent)
+            if progress.refused is not None:
+                status = _status(progress)
+                if status == TOO_MANY:
+                    self.narrow[sent.model] = max(1, sent.size // 2)
+                self.kept.end(batch, reply=Reply(status, progress.refused))
+                return
+            read = await self._results(sent, progress)
+            stranger = _strangers(sent, read)
+            if not stranger or times == STRANGERS:
+                self.kept.end(batch, MISSING if stranger else self._gone(sent, progress))
+                return
+            self.tell(f"  batch {sent.id} of {sent.model} is not ours, as its results show")
+            tried.add(sent.id)
+            await self.sleep(AGAIN)
+            found = await self._persist(lambda sent=sent: self._find(sent, tried))  # type: ignore[misc]
+            if found is None:
+                self.kept.end(batch, NOT_RUN)
+                return
+            self.kept.created(batch, found.id, sure=found.sure)
 
     async def _surely(self, sent: Sent) -> Sent:
         """With its id. Raises: ProviderError, where it never came to be."""
         if sent.id:
             return sent
-        id = await self._persist(lambda: self._find(sent))
-        if not id:
+        found = await self._persist(lambda: self._find(sent))
+        if not found:
             self.kept.drop(sent.name)
             raise OverloadedError(f"{sent.model}: the batch could not be created. Run it again later.")
-        self.kept.created(sent.name, id)
-        return sent._replace(id=id)
+        self.kept.created(sent.name, found.id, sure=found.sure)
+        return self._sent(sent.name)
 
     async def _ended(self, sent: Sent) -> Progress:
         """How it ended; until then it is told how it goes on."""
         service, pause, told, at = self.services[sent.model], FIRST, "", 0.0
+        doubt = Doubt(self.clock)
         while True:
             progress = await self._persist(lambda: _looked(service, sent.id))
-            words, now = _told(sent, progress), time.monotonic()
-            if progress.ended or words != told or now - at >= EVERY:
+            words, now = _told(sent, progress), self.clock()
+            if (progress.ended and not progress.late) or words != told or now - at >= EVERY:
                 self.tell(f"  {words}, {span(time.time() - sent.begun)}")
                 told, at = words, now
-            if progress.ended:
+            if progress.ended and (not progress.late or doubt.settled()):
                 return progress
+            if not progress.late:
+                doubt = Doubt(self.clock)
             await self.sleep(pause)
             pause = min(pause * GROWTH, LONGEST)
 
     async def cancel(self) -> int:
-        """Cancel all that are under way, and wait for what they leave; how many there were. Raises: ProviderError."""
-        sent = [one for one in self.kept.open() if one.model in self.services]
+        """Cancel all that are under way, and wait for what they leave; how many there were. What is only presumed to
+        be ours goes on. Raises: ProviderError."""
+        under_way = [one for one in self.kept.open() if one.model in self.services]
+        for one in under_way:
+            if one.state == PRESUMED:
+                self.tell(
+                    f"  batch {one.id} of {one.model} is not cancelled: when ours was sent no reply came, and this one "
+                    f"is of its time and size, but may be somebody else's. If it is yours, cancel {one.id} at the "
+                    "provider; the same command takes up what comes of it"
+                )
+        sent = [one for one in under_way if one.state != PRESUMED]
         for one in sent:
             await self._persist(lambda one=one: self._cancelled(one))  # type: ignore[misc]
         for one in sent:
@@ -128,34 +168,75 @@ class Watch:
         if not (await _looked(service, sent.id)).ended:
             await service.cancel(sent.id)
 
-    async def _read(self, service: Service, batch: str, progress: Progress) -> int:
-        """How many results were of this batch. Those that were deleted at the provider are none."""
-        chunk, ours = [], 0
+    async def _results(self, sent: Sent, progress: Progress) -> Read:
+        """All results on record, or what is there of them after they were read again for a while.
+
+        A line that is none twice, among others that are read, stays so.
+        """
+        doubt, pause, before = Doubt(self.clock), AGAIN, Read(0, 0, ())
+        names = set(self.kept.names(sent.name))
+        while True:
+            read = await self._persist(lambda: self._read(sent, names, progress))
+            left, _ = self.kept.tally(sent.name)
+            whole = not left or self._gone(sent, progress) != MISSING or _strangers(sent, read)
+            spoiled = read.ours > 0 and read.bad == before.bad and len(read.bad) >= left
+            if whole or spoiled or progress.late or doubt.settled():
+                break
+            self.tell(f"  {left:,} results of batch {sent.id} can't be read yet; they are read again in {pause:.0f} s")
+            await self.sleep(pause)
+            pause, before = min(pause * 2, LONGEST), read
+        if not whole:
+            self.tell(f"  {left:,} results of batch {sent.id} can't be read. They count as paid, and are asked again")
+        return read
+
+    async def _read(self, sent: Sent, names: Collection[str], progress: Progress) -> Read:
+        """Reads the results once. Those that the provider does not know are none."""
+        chunk: list[tuple[str, Reply]] = []
+        ours, others, bad, place = 0, 0, [], 0
         try:
-            async for named in service.results(progress):
-                chunk.append(named)
+            async for name, reply in self.services[sent.model].results(progress):
+                place += 1
+                if reply.gone == MISSING:
+                    bad.append(place)
+                elif name not in names:
+                    others += 1
+                else:
+                    ours += 1
+                    chunk.append((name, reply))
                 if len(chunk) >= CHUNK:
-                    ours += self.kept.keep(batch, chunk)
+                    self.kept.keep(sent.name, chunk)
                     chunk = []
         except UnknownModelError as error:
-            self.tell(f"  the results of {batch} are gone: {error}")
-        return ours + self.kept.keep(batch, chunk)
+            self.tell(f"  the results of batch {sent.id} are not there: {error}")
+        self.kept.keep(sent.name, chunk)
+        return Read(ours, others, tuple(bad))
 
-    async def _find(self, sent: Sent) -> str | None:
+    def _gone(self, sent: Sent, progress: Progress) -> str:
+        """What became of the requests without a reply. Only by the provider's own counts were they not run."""
+        _, paid = self.kept.tally(sent.name)
+        if paid < progress.done:
+            return MISSING
+        if progress.status in ENDINGS:
+            return ENDINGS[progress.status]
+        counted = progress.done + progress.failed >= max(progress.total, sent.size)
+        return NOT_RUN if counted else MISSING
+
+    async def _find(self, sent: Sent, tried: Collection[str] = ()) -> Found | None:
         names = set(self.kept.names(sent.name))
-        return await self.services[sent.model].find(sent.name, names, sent.begun, self.kept.ids())
+        known = self.kept.ids() | {*tried}
+        return await self.services[sent.model].find(sent.name, names, sent.begun, known)
 
     def _sent(self, batch: str) -> Sent:
         return next(sent for sent in self.kept.open() if sent.name == batch)
 
     async def _persist(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What `ask` gives, once the provider answers. Raises: ProviderError that does not pass, or not in time."""
-        pause, until = 0.5, time.monotonic() + PATIENCE
+        pause, until = 0.5, self.clock() + PATIENCE
         while True:
             try:
                 return await ask()
             except ProviderError as error:
-                if not error.passing or time.monotonic() > until:
+                if not error.passing or self.clock() >= until:
                     raise
                 wait = min(error.retry_after or pause * random.uniform(0.75, 1.25), LONGEST * 5)
                 if pause > 1:
@@ -164,12 +245,28 @@ class Watch:
             pause = min(pause * 2, LONGEST)
 
 
+class Doubt:
+    """Whether what can hardly be so was said often enough, and for long enough."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock, self.until, self.times = clock, clock() + DOUBT, 0
+
+    def settled(self) -> bool:
+        """To be asked each time that it is said."""
+        self.times += 1
+        return self.times >= LOOKS and self.clock() >= self.until
+
+
 async def _looked(service: Service, id: str) -> Progress:
-    """How far it is; a batch that the provider no longer knows has ended, without a reply."""
+    """How far it is; a batch that the provider does not know has perhaps ended, without a reply."""
     try:
         return await service.look(id)
     except UnknownModelError:  # what a 404 mostly means
-        return Progress("unknown to the provider", True, 0, 0, 0)
+        return Progress("unknown to the provider", True, 0, 0, 0, late=True)
+
+
+def _strangers(sent: Sent, read: Read) -> bool:
+    return sent.state == PRESUMED and read.others > 0 and not read.ours
 
 
 def _status(progress: Progress) -> int:
@@ -179,4 +276,5 @@ def _status(progress: Progress) -> int:
 
 def _told(sent: Sent, progress: Progress) -> str:
     counts = f"{progress.done:,} done, {progress.failed:,} failed of {progress.total or sent.size:,}"
-    return f"{sent.stages}: batch {sent.id} of {sent.model}: {progress.status.replace('_', ' ')}, {counts}"
+    presumed = ", presumed to be ours," if sent.state == PRESUMED else ""
+    return f"{sent.stages}: batch {sent.id}{presumed} of {sent.model}: {progress.status.replace('_', ' ')}, {counts}"
