@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 16  # bytes
 LONGEST = 4 << 20  # bytes of a message
+BLOCKS = 500  # of a result that are looked at
 WASTE = 64 << 20  # bytes thrown away, after which the server is ended
 JUNK = 1 << 14  # bytes that a line which is no message counts for at least
 UNREAD = 4 << 20  # bytes that the server has not read yet, after which it is ended
@@ -80,6 +81,8 @@ class Pipe:
             return
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._asked.discard(message.id)
+        if isinstance(message, JSONRPCResponse):
+            _cut(message.result)
         await self._arrived(message)
 
     async def _refuse(self) -> None:
@@ -124,6 +127,14 @@ class Pipe:
     def close(self) -> None:
         for stream in (self._arriving, self.reading, self.writing, self._leaving):
             stream.close()
+
+
+def _cut(result: dict[str, Any]) -> None:
+    """Of very many blocks the first, before the SDK makes an object of each."""
+    content = result.get("content")
+    if isinstance(content, list) and len(content) > BLOCKS:
+        left_out = {"type": "text", "text": f"({len(content) - BLOCKS:,} blocks more, not shown)"}
+        result["content"] = [*content[:BLOCKS], left_out]
 
 
 @contextlib.asynccontextmanager

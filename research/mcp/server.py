@@ -202,7 +202,10 @@ class Server:
             raise self._failed(f"no reply within {self.setup.timeout:g} s") from None
         except _faults() as error:
             raise self._failed(_why(error)) from None
-        text = tidy(self._blanked(_text(result)))
+        try:
+            text = tidy(self._blanked(_text(result)))
+        except ValueError:
+            raise self._failed("its structured content holds a number that JSON has none for") from None
         if result.is_error:
             raise self._failed(shorten(text, LONGEST_ERROR)[0] or "it failed, and did not say why")
         return text
@@ -215,7 +218,10 @@ class Server:
 
 
 def _text(result: CallToolResult) -> str:
-    """The text of a result; what is none is named."""
+    """The text of a result; what is none is named.
+
+    Raises: ValueError for structured content that is no JSON: NaN, infinity.
+    """
     import json
 
     parts = []
@@ -223,7 +229,7 @@ def _text(result: CallToolResult) -> str:
         text = getattr(block, "text", None) or getattr(getattr(block, "resource", None), "text", None)
         parts.append(text or (str(block.uri) if block.type == "resource_link" else f"({block.type}, not shown)"))
     if not parts and result.structured_content is not None:
-        parts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
+        parts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1, allow_nan=False))
     return "\n\n".join(parts)
 
 

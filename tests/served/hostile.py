@@ -72,6 +72,12 @@ def call(asked: Any, name: str, arguments: Any) -> None:
         reply(asked, "x" * 9_000_000)
     elif MODE == "long":
         reply(asked, "word " * 500_000)
+    elif MODE == "blocks":
+        block = {"type": "text", "text": "x"}
+        send({"jsonrpc": "2.0", "id": asked, "result": {"content": [block] * 500 + [{"type": 17}] * 60_000}})
+    elif MODE == "no number":
+        structured = {"a": float("nan"), "b": float("inf")}
+        send({"jsonrpc": "2.0", "id": asked, "result": {"content": [], "structuredContent": structured}})
     elif MODE == "endless":
         while True:
             sys.stdout.write("x" * 1_000_000)
