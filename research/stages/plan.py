@@ -9,12 +9,17 @@ queries, and the user's own words come before these.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from ..errors import MalformedError, TruncatedError
 from ..kinds import Kind, Params, Reply
 from ..records import Plan, Question
 from .job import Job
+
+if TYPE_CHECKING:
+    from ..llm.messages import Request
 
 LONGEST_QUERY = 300  # characters; engines cut or refuse longer ones
 
@@ -39,13 +44,23 @@ async def plan(job: Job, question: Question, as_of: str = "") -> Plan:
     given = {"question": question.text, "as_of": as_of}
     request = job.request(given, {**given, "most": str(params.most)})
     if params.always:
-        written = (await job.ask(request, Queries)).queries
-        return Plan(needs_search=True, queries=told_apart([question.text, *written])[: params.most])
+        queries = told_apart([question.text, *await written(job, request)])
+        return Plan(needs_search=True, queries=queries[: params.most])
     reply = await job.ask(request, PlanReply)
     if not reply.needs_search:
         return Plan(needs_search=False, reason=reply.reason)
     queries = told_apart(reply.queries)[: params.most] or (question.text,)
     return Plan(needs_search=True, queries=queries, reason=reply.reason)
+
+
+async def written(job: Job, request: Request) -> list[str]:
+    """A model's queries; none of a reply that can't be used, since there is one query without it."""
+    try:
+        return (await job.ask(request, Queries)).queries
+    except (MalformedError, TruncatedError) as error:
+        job.note(f"the question alone is searched: {error}")
+        job.receipt.passing = True
+        return []
 
 
 def told_apart(queries: Iterable[str]) -> tuple[str, ...]:

@@ -61,14 +61,15 @@ async def asked(folder: Path, replies: Mapping[str, Any]) -> tuple[Laboratory, A
         ([QUESTION.upper()], [QUESTION]),
         (["", " \n"], [QUESTION]),
         ([], [QUESTION]),
+        ("no list", [QUESTION]),  # which is no reply to be used, twice
     ],
 )
 async def test_the_question_itself_is_searched_whatever_is_written(
-    tmp_path: Path, written: list[str], searched: list[str]
+    tmp_path: Path, written: Any, searched: list[str]
 ) -> None:
     laboratory, _, web = await asked(tmp_path, {"plan": {"queries": written}})
     assert sorted(web.queries) == sorted(searched)
-    [request] = [one for one in laboratory.cheap.requests if one.purpose == "plan"]
+    request = next(one for one in laboratory.cheap.requests if one.purpose == "plan")
     assert request.schema is not None
     assert [*request.schema["properties"]] == ["queries"], "whether to search is no question"
 
