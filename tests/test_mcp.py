@@ -299,7 +299,7 @@ async def test_a_very_long_text_is_cut(hostile: Callable[..., Served]) -> None:
     ("mode", "told"),
     [
         ("dead", "it said: cannot open [31mthe door"),
-        ("mute", "not ready within 1 s"),
+        pytest.param("mute", "not ready within 1 s", marks=pytest.mark.heavy),
         ("version", "not known"),
         ("no object", "not as the protocol says"),
     ],
@@ -389,7 +389,8 @@ async def test_unsound_schemas_make_their_tools_unusable_and_no_others(hostile: 
     assert served.called == [f"slow {json.dumps(tries[0][1])}", 'sound {"it": 3}']
 
 
-@pytest.mark.parametrize("hang", [pytest.param("in a call", marks=pytest.mark.heavy), "between calls"])
+@pytest.mark.heavy
+@pytest.mark.parametrize("hang", ["in a call", "between calls"])
 async def test_no_process_is_left(hostile: Callable[..., Served], hang: str) -> None:
     """It takes no notice of the end of its input or of SIGTERM, and has started a child."""
     served = hostile("stubborn", timeout=1.0)
@@ -452,19 +453,29 @@ def _runs(process: int) -> bool:
 # On the command line ----------------------------------------------------------------------------
 
 
-def test_commands_start_the_servers_that_a_pipeline_names(tmp_path: Path) -> None:
-    config = tmp_path / "research" / "config.toml"
+def set_up(folder: Path) -> tuple[Path, dict[str, str]]:
+    """A pipeline that names a server, the user's configuration that has it, and where that is."""
+    config = folder / "research" / "config.toml"
     config.parent.mkdir()
-    command = json.dumps([sys.executable, TOWERS, str(tmp_path / "log")])
-    config.write_text(f'pipeline = "{tmp_path}/mine/tool-use.toml"\n[mcp.towers]\ncommand = {command}\n')
-    copied(tmp_path / "mine", "tool-use", tool_use_toml=('["search", "fetch"]', '["search", "fetch", "mcp:towers"]'))
-    (tmp_path / "questions.txt").write_text("What was the US inflation rate in January 2025?\n")
-    more = {"XDG_CONFIG_HOME": str(tmp_path)}
+    command = json.dumps([sys.executable, TOWERS, str(folder / "log")])
+    config.write_text(f'pipeline = "{folder}/mine/tool-use.toml"\n[mcp.towers]\ncommand = {command}\n')
+    copied(folder / "mine", "tool-use", tool_use_toml=('["search", "fetch"]', '["search", "fetch", "mcp:towers"]'))
+    return config, {"XDG_CONFIG_HOME": str(folder)}
+
+
+def test_ask_starts_the_servers_that_a_pipeline_names(tmp_path: Path) -> None:
+    _, more = set_up(tmp_path)
     asked = research(tmp_path, "ask", "--offline", "What was the US inflation rate in January 2025?", **more)
     assert asked.returncode == 0, asked.stderr
     assert (
         "mcp:towers: not offered, since they are not marked as read-only (allow them by name): demolish" in asked.stderr
     )
+
+
+@pytest.mark.heavy
+def test_batch_and_compare_start_them_too(tmp_path: Path) -> None:
+    config, more = set_up(tmp_path)
+    (tmp_path / "questions.txt").write_text("What was the US inflation rate in January 2025?\n")
     pipelines = ["-p", "fixed", "-p", f"{tmp_path}/mine/tool-use.toml"]
     for command in (["batch", "-o", "a.jsonl"], ["compare", "-o", "b.json", *pipelines]):
         done = research(tmp_path, command[0], "questions.txt", *command[1:], "--offline", "--yes", **more)

@@ -33,6 +33,12 @@ HELLO = {
 }
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home whose sample web has been read already, once one test has used it."""
+    return tmp_path_factory.mktemp("kept")
+
+
 @asynccontextmanager
 async def client(home: Path, *arguments: str) -> AsyncIterator[Any]:
     """A session of the SDK's client with the command."""
@@ -48,8 +54,8 @@ async def client(home: Path, *arguments: str) -> AsyncIterator[Any]:
             yield session
 
 
-async def test_a_client_of_the_sdk_gets_a_cited_answer(tmp_path: Path) -> None:
-    async with client(tmp_path) as session:
+async def test_a_client_of_the_sdk_gets_a_cited_answer(kept: Path) -> None:
+    async with client(kept) as session:
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
         assert list(tools) == ["ask", "search", "fetch"]
         assert all(tool.annotations.read_only_hint for tool in tools.values())
@@ -67,10 +73,10 @@ async def test_a_client_of_the_sdk_gets_a_cited_answer(tmp_path: Path) -> None:
         found = await session.call_tool("search", {"query": "euro area inflation"})
         assert "https://euro-indicators.example/" in found.content[0].text
     run = told.structured_content["run"]
-    assert research(tmp_path, "show", run).returncode == 0
+    assert research(kept, "show", run).returncode == 0
 
 
-async def test_errors_come_back_as_results(tmp_path: Path) -> None:
+async def test_errors_come_back_as_results(kept: Path) -> None:
     wrong: list[tuple[str, dict[str, Any], str]] = [
         ("fetch", {"url": "https://evil.example/?secret=1"}, "Not read"),
         ("fetch", {"url": "file:///etc/passwd"}, "Not read"),
@@ -84,7 +90,7 @@ async def test_errors_come_back_as_results(tmp_path: Path) -> None:
         ("search", {"query": "x" * 301}, "too long"),
         ("shell", {}, "there is no tool"),
     ]
-    async with client(tmp_path) as session:
+    async with client(kept) as session:
         for name, arguments, said in wrong:
             told = await session.call_tool(name, arguments)
             assert told.is_error, (name, arguments)
@@ -92,13 +98,13 @@ async def test_errors_come_back_as_results(tmp_path: Path) -> None:
         assert not (await session.call_tool("ask", {"question": QUESTION, "pipeline": "snippets"})).is_error
 
 
-def test_stdout_carries_the_protocol_and_nothing_else(tmp_path: Path) -> None:
+def test_stdout_carries_the_protocol_and_nothing_else(kept: Path) -> None:
     calls = [("ask", {"question": QUESTION}), ("search", {"query": "inflation"}), ("nope", {})]
     asked = [{"jsonrpc": "2.0", "id": place, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
              for place, (name, arguments) in enumerate(calls, start=2)]  # fmt: skip
     said = [HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}, *asked]
     process = subprocess.Popen(
-        [*RUN, "mcp", "--offline"], env=environment(tmp_path), cwd=tmp_path, stdin=subprocess.PIPE,
+        [*RUN, "mcp", "--offline"], env=environment(kept), cwd=kept, stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert process.stdin is not None
@@ -118,11 +124,9 @@ def test_stdout_carries_the_protocol_and_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_though_its_client_stays_and_a_call_is_on_its_way(
-    number: signal.Signals, tmp_path: Path
-) -> None:
+def test_a_signal_ends_it_though_its_client_stays_and_a_call_is_on_its_way(number: signal.Signals, kept: Path) -> None:
     process = subprocess.Popen(
-        [*RUN, "mcp", "--offline"], env=environment(tmp_path), cwd=tmp_path, stdin=subprocess.PIPE,
+        [*RUN, "mcp", "--offline"], env=environment(kept), cwd=kept, stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert process.stdin is not None
@@ -131,7 +135,7 @@ def test_a_signal_ends_it_though_its_client_stays_and_a_call_is_on_its_way(
     process.stdin.flush()
     assert b"serverInfo" in process.stdout.readline()
     process.stdin.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode() + b"\n")
-    process.stdin.write(calling(2, "ask", json.dumps({"question": QUESTION})) + b"\n")
+    process.stdin.write(calling(2, "ask", json.dumps({"question": f"{QUESTION} ({number})"})) + b"\n")
     process.stdin.flush()
     process.send_signal(number)
     assert process.wait(timeout=30) == 128 + number
@@ -216,10 +220,10 @@ def test_a_line_of_any_length_holds_no_more_than_a_line() -> None:
     assert asyncio.run(read()) == [(LONGEST, 4 * LONGEST + 1, b"bc"), (2, 2, b"dc"), (1, 1, b"d"), (0, 0, b"")]
 
 
-def test_without_the_sdk_the_command_says_how_to_install_it(tmp_path: Path) -> None:
+def test_without_the_sdk_the_command_says_how_to_install_it(kept: Path) -> None:
     blocked = "import sys; sys.modules['mcp'] = None; from research.cli import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", blocked, "mcp", "--offline"], env=environment(tmp_path), cwd=tmp_path,
+        [sys.executable, "-c", blocked, "mcp", "--offline"], env=environment(kept), cwd=kept,
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 2
@@ -227,16 +231,16 @@ def test_without_the_sdk_the_command_says_how_to_install_it(tmp_path: Path) -> N
     assert done.stdout == ""
 
 
-def test_nothing_else_imports_the_sdk(tmp_path: Path) -> None:
+def test_nothing_else_imports_the_sdk(kept: Path) -> None:
     code = (
         "import sys; from research.cli.ending import exit_code; from research.cli.commands import app; exit_code(app);"
         "print([name for name in sys.modules if name.split('.')[0] in ('mcp', 'mcp_types', 'anyio')"
         " or name.startswith(('research.mcp', 'research.serving'))], file=sys.stderr)"
     )
-    for _ in range(2):  # cold, then warm
+    for _ in range(2):  # made, then from the store
         done = subprocess.run(
-            [sys.executable, "-c", code, "ask", "-p", "tool-use", "--offline", QUESTION], env=environment(tmp_path),
-            cwd=tmp_path, capture_output=True, text=True, timeout=60,
+            [sys.executable, "-c", code, "ask", "-p", "tool-use", "--offline", QUESTION], env=environment(kept),
+            cwd=kept, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
         assert done.stderr.splitlines()[-1] == "[]", done.stderr
 
