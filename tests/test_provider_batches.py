@@ -135,14 +135,19 @@ SERVICES = {
 }
 # Nano-dollars of a call of 1,000 tokens in and 10 out, at half of $0.15 and $0.60, $2 and $8, $1 and $5 a million
 HALF = {"openai-chat": 78_000, "openai-responses": 1_040_000, "anthropic": 525_000}
+HEAVY = pytest.mark.heavy
 EITHER = pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
+OPENAI = pytest.mark.parametrize("wire", ["openai-chat", pytest.param("anthropic", marks=HEAVY)])  # the plain one
+ANTHROPIC = pytest.mark.parametrize("wire", [pytest.param("openai-chat", marks=HEAVY), "anthropic"])
 
 
 def kept(records: list[Json]) -> dict[str, Any]:
     return {id: {k: v for k, v in one.items() if k != "recipe"} for id, one in content(records).items()}
 
 
-@pytest.mark.parametrize("wire", list(SERVICES))
+@pytest.mark.parametrize(
+    "wire", [wire if wire == "openai-chat" else pytest.param(wire, marks=HEAVY) for wire in SERVICES]
+)
 async def test_each_stage_of_all_rows_is_one_batch_at_half_the_price(wire: str, tmp_path: Path) -> None:
     made, model = SERVICES[wire]
     async with made() as server:
@@ -168,7 +173,7 @@ async def test_each_stage_of_all_rows_is_one_batch_at_half_the_price(wire: str, 
         assert kept(lab.records()) == kept(plain.records())
 
 
-@EITHER
+@OPENAI
 async def test_what_fails_or_expires_goes_into_a_next_batch(wire: str, tmp_path: Path) -> None:
     made, model = SERVICES[wire]
     async with made() as server:
@@ -185,6 +190,7 @@ async def test_what_fails_or_expires_goes_into_a_next_batch(wire: str, tmp_path:
         assert lab.spent == (25 * HALF[wire], 25)
 
 
+@HEAVY
 @EITHER
 async def test_what_fails_again_and_again_ends_as_an_error_and_is_asked_anew_by_the_next_command(
     wire: str, tmp_path: Path
@@ -207,6 +213,7 @@ async def test_what_fails_again_and_again_ends_as_an_error_and_is_asked_anew_by_
         assert server.twice() == []
 
 
+@HEAVY
 @EITHER
 async def test_a_batch_that_is_cancelled_at_the_provider_is_not_sent_again_by_itself(wire: str, tmp_path: Path) -> None:
     made, model = SERVICES[wire]
@@ -238,6 +245,7 @@ async def test_a_file_that_is_refused_ends_rows_with_the_providers_words(tmp_pat
         assert {record["state"] for record in lab.records()} == {"done"}
 
 
+@HEAVY
 async def test_a_full_queue_is_waited_for_with_smaller_batches(tmp_path: Path) -> None:
     async with OpenAIServer(said) as server:
         server.endings.append("failed:token_limit_exceeded")
@@ -248,6 +256,7 @@ async def test_a_full_queue_is_waited_for_with_smaller_batches(tmp_path: Path) -
         assert max(len(batch.requests) for batch in [*server.batches.values()][1:]) == 2
 
 
+@HEAVY
 @EITHER
 async def test_a_provider_that_fails_while_it_is_looked_at_is_asked_again(wire: str, tmp_path: Path) -> None:
     made, model = SERVICES[wire]
@@ -267,6 +276,7 @@ async def test_a_provider_that_fails_while_it_is_looked_at_is_asked_again(wire: 
         assert server.paid.total() == 25
 
 
+@HEAVY
 @EITHER
 async def test_a_batch_whose_creation_got_no_answer_is_looked_for_before_it_is_sent_again(
     wire: str, tmp_path: Path
@@ -286,6 +296,7 @@ async def test_a_batch_whose_creation_got_no_answer_is_looked_for_before_it_is_s
         assert server.twice() == []
 
 
+@HEAVY
 async def test_a_key_that_is_refused_stops_the_batch(tmp_path: Path) -> None:
     made, model = SERVICES["anthropic"]
     async with made() as server:
@@ -301,6 +312,7 @@ async def test_a_key_that_is_refused_stops_the_batch(tmp_path: Path) -> None:
         assert {record["state"] for record in lab.records()} == {"done"}
 
 
+@HEAVY
 @EITHER
 async def test_a_malformed_reply_is_repaired_in_a_further_batch(wire: str, tmp_path: Path) -> None:
     made, model = SERVICES[wire]
@@ -321,7 +333,7 @@ async def test_a_malformed_reply_is_repaired_in_a_further_batch(wire: str, tmp_p
         assert {record["paid"]["models"] for record in lab.records()} == {6}
 
 
-@EITHER
+@ANTHROPIC
 async def test_stopped_while_the_provider_works_the_same_batch_is_taken_up(wire: str, tmp_path: Path) -> None:
     made, model = SERVICES[wire]
     async with made() as server:
@@ -345,6 +357,7 @@ async def test_stopped_while_the_provider_works_the_same_batch_is_taken_up(wire:
         assert lab.spent == (25 * HALF[wire], 25)
 
 
+@HEAVY
 @EITHER
 async def test_under_a_cap_no_more_is_sent_than_it_allows(wire: str, tmp_path: Path) -> None:
     """The worst case of a call is many times what it costs: with room for a few at once, all are asked all the same."""
@@ -397,6 +410,7 @@ async def test_what_is_cancelled_by_the_user_is_kept_as_far_as_it_was_done(tmp_p
         assert server.paid.total() == 25
 
 
+@HEAVY
 async def test_a_provider_that_hangs_is_left_when_the_command_is_stopped(tmp_path: Path) -> None:
     async with OpenAIServer(said) as server:
         server.faults.append(("POST /v1/files", hang()))
@@ -410,6 +424,7 @@ async def test_a_provider_that_hangs_is_left_when_the_command_is_stopped(tmp_pat
         assert len(server.batches) == 4
 
 
+@HEAVY
 @EITHER
 async def test_a_batch_that_was_being_sent_when_the_command_ended_is_found_again(wire: str, tmp_path: Path) -> None:
     made, model = SERVICES[wire]
@@ -435,6 +450,7 @@ async def test_a_batch_that_was_being_sent_when_the_command_ended_is_found_again
         assert lab.spent == (25 * HALF[wire], 25)
 
 
+@HEAVY
 @EITHER
 async def test_a_provider_that_takes_no_batch_for_long_ends_the_rows_and_is_asked_anew_by_the_next_command(
     wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -454,7 +470,8 @@ async def test_a_provider_that_takes_no_batch_for_long_ends_the_rows_and_is_aske
         assert lab.spent == (25 * HALF[wire], 25)
 
 
-@pytest.mark.parametrize(("times", "batches"), [(1, 4), pytest.param(100, 5, marks=pytest.mark.heavy)])
+@HEAVY
+@pytest.mark.parametrize(("times", "batches"), [(1, 4), (100, 5)])
 async def test_a_batch_that_the_provider_does_not_know_is_asked_again_only_after_minutes(
     times: int, batches: int, tmp_path: Path
 ) -> None:
@@ -479,6 +496,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes | None]] = {
 }
 
 
+@HEAVY
 @EITHER
 @pytest.mark.parametrize("damage", list(DAMAGE))
 async def test_results_that_are_not_all_there_are_read_again(damage: str, wire: str, tmp_path: Path) -> None:
@@ -492,7 +510,7 @@ async def test_results_that_are_not_all_there_are_read_again(damage: str, wire: 
         assert lab.spent == (25 * HALF[wire], 25)
 
 
-@EITHER
+@OPENAI
 async def test_results_that_are_never_there_count_against_the_cap_as_they_may_have_cost(
     wire: str, tmp_path: Path
 ) -> None:
@@ -509,6 +527,7 @@ async def test_results_that_are_never_there_count_against_the_cap_as_they_may_ha
         assert server.paid.total() * HALF[wire] <= lab.spent[0] <= usd
 
 
+@HEAVY
 @EITHER
 async def test_a_line_that_is_no_result_costs_no_more_than_its_own_row(wire: str, tmp_path: Path) -> None:
     made, model = SERVICES[wire]
@@ -527,6 +546,7 @@ async def test_a_line_that_is_no_result_costs_no_more_than_its_own_row(wire: str
         assert lab.waited < 60
 
 
+@HEAVY
 async def test_replies_that_broke_on_disk_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def never(self: Collector) -> None:
         await asyncio.sleep(3_600)
@@ -550,6 +570,7 @@ async def test_replies_that_broke_on_disk_are_read_again(tmp_path: Path, monkeyp
         assert (server.reads, len(server.batches), lab.spent) == (5, 4, (25 * HALF["openai-chat"], 25))
 
 
+@HEAVY
 async def test_where_the_record_can_not_be_kept_the_batch_ends_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -567,6 +588,7 @@ async def test_where_the_record_can_not_be_kept_the_batch_ends_and_says_so(
         assert server.twice() == []
 
 
+@HEAVY
 async def test_a_stage_too_large_for_one_batch_goes_in_several(tmp_path: Path) -> None:
     async with OpenAIServer(said) as server:
         lab = Served(tmp_path, server, "openai:gpt-4o-mini", most=4)

@@ -29,7 +29,7 @@ from research.llm.batching.collector import Collector, Wanted, parts
 from research.llm.batching.kept import Kept
 from research.llm.batching.model import BatchedModel
 from research.llm.batching.openai import OpenAIBatches
-from research.llm.batching.service import UNREADABLE, Found, Progress, Reply, Talk
+from research.llm.batching.service import UNREADABLE, Found, Progress, Reply, Talk, UnusableIdError
 from research.llm.batching.watching import Watch
 from research.llm.endpoint import Endpoint
 from research.llm.messages import Message, Request
@@ -336,6 +336,7 @@ MISSED = Reply(gone="missing")
         ([LATE], [[]], [MISSED, MISSED], 1, (300, 420)),
         ([DONE._replace(done=1, failed=1)], [[GOOD_A]], [GOOD_A[1], Reply(gone="not run")], 1, (0, 0)),
         ([DONE._replace(status="expired", done=1)], [[GOOD_A]], [GOOD_A[1], Reply(gone="expired")], 1, (0, 0)),
+        ([DONE._replace(status="failed", refused={"error": {}}, done=1)], [[GOOD_A]], [GOOD_A[1], MISSED], 11, (303, 303)),
         ([DONE._replace(status="expired")], [[GOOD_A]], [GOOD_A[1], MISSED], 11, (303, 303)),
         ([DONE._replace(done=0, total=0)], [[GOOD_A]], [GOOD_A[1], MISSED], 11, (303, 303)),
         ([DONE], [[("x-" + "9" * 5_000, Reply(200)), ("\ud800-1", Reply(200)), GOOD_A, GOOD_B]],
@@ -409,3 +410,29 @@ async def test_an_id_that_no_address_could_hold_is_none(id: object) -> None:
         assert await OpenAIBatches(talks[1], "/chat/completions").find("ours", {"a-1"}, 0, []) is None
         for talk in talks:
             await talk.aclose()
+
+
+async def test_a_batch_that_nobody_can_ask_for_is_not_sent_again(tmp_path: Path) -> None:
+    class Nameless(Scripted):
+        async def create(self, batch: str, lines: list[bytes]) -> str:
+            self.asked.append("create")
+            raise UnusableIdError("no usable id")
+
+    one = Watched(tmp_path, Nameless([DONE], [[]]))
+    one.service.founds = [None] * 100
+    await one.watch.create("ours", [b"a", b"b"])
+    await one.watch.to_its_end("ours")
+    assert one.replies() == [MISSED] * 2
+    assert one.waited >= 300
+    assert one.service.asked == ["create"] + ["find"] * (len(one.service.asked) - 1)
+    assert len(one.service.asked) > 5
+    one.kept.close()
+
+
+async def test_a_single_404_keeps_nothing_from_being_cancelled(tmp_path: Path) -> None:
+    running, ended = DONE._replace(status="in_progress", ended=False, done=0), DONE._replace(status="cancelled", done=1)
+    one = Watched(tmp_path, Scripted([UNKNOWN, running, ended], [[GOOD_A]]))
+    assert await one.watch.cancel() == 1
+    assert [asked.split()[0] for asked in one.service.asked] == ["look", "look", "cancel", "look", "read"]
+    assert one.replies() == [GOOD_A[1], Reply(gone="cancelled")]
+    one.kept.close()

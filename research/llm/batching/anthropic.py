@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
 
-from research.errors import MalformedError
 from research.llm.batching.service import (
     CANCELLED,
     EXPIRED,
@@ -26,6 +25,7 @@ from research.llm.batching.service import (
     Progress,
     Reply,
     Talk,
+    UnusableIdError,
     compact,
     identity,
 )
@@ -51,7 +51,7 @@ class AnthropicBatches:
         body = b"".join([b'{"requests":[', b",".join(lines), b"]}"])
         made = await self.talk.ask("POST", PATH, content=body)
         if not identity(made):
-            raise MalformedError(f"{self.talk.endpoint.name} made a batch without a usable id. Try again.")
+            raise UnusableIdError(f"{self.talk.endpoint.name} made a batch without a usable id. Try again.")
         return identity(made)
 
     async def find(self, batch: str, names: Collection[str], since: float, known: Collection[str]) -> Found | None:

@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
-from research.errors import MalformedError
 from research.llm.batching.service import (
     CANCELLED,
     EXPIRED,
@@ -26,6 +25,7 @@ from research.llm.batching.service import (
     Progress,
     Reply,
     Talk,
+    UnusableIdError,
     compact,
     identity,
 )
@@ -56,7 +56,7 @@ class OpenAIBatches:
         wish = {"input_file_id": file, "endpoint": ROOT + self.path, "completion_window": "24h"}
         made = await self.talk.ask("POST", "/batches", content=compact({**wish, "metadata": {LABEL: batch}}))
         if not identity(made):
-            raise MalformedError(f"{self.talk.endpoint.name} made a batch without a usable id. Try again.")
+            raise UnusableIdError(f"{self.talk.endpoint.name} made a batch without a usable id. Try again.")
         return identity(made)
 
     async def find(self, batch: str, names: Collection[str], since: float, known: Collection[str]) -> Found | None:

@@ -42,6 +42,10 @@ class Progress(NamedTuple):
     late: bool = False
 
 
+class UnusableIdError(MalformedError):
+    """A batch was made, but nobody can ask for it by the id that was told."""
+
+
 class Found(NamedTuple):
     """A batch in the provider's list. `sure`: it is ours by its name or its results; else it might be a stranger's."""
 

@@ -15,21 +15,31 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from research.errors import OverloadedError, ProviderError, UnknownModelError
-from research.llm.batching.kept import PRESUMED, SENDING, Kept, Sent
-from research.llm.batching.service import CANCELLED, EXPIRED, MISSING, NOT_RUN, Found, Progress, Reply, Service
+from research.llm.batching.doubt import Doubt
+from research.llm.batching.kept import PRESUMED, SENDING, SENT, Kept, Sent
+from research.llm.batching.service import (
+    CANCELLED,
+    EXPIRED,
+    MISSING,
+    NOT_RUN,
+    Found,
+    Progress,
+    Reply,
+    Service,
+    UnusableIdError,
+)
 from research.output import span
 
 T = TypeVar("T")
 
 FIRST, GROWTH, LONGEST = 0.2, 1.3, 60.0  # seconds between looks at a batch: each pause so much longer than the last
 PATIENCE = 3_600.0  # seconds that a provider may fail while its batch is waited for
-DOUBT = 300.0  # seconds for which a provider may not know its batch, or not tell all of its results
-LOOKS = 5  # at the least, until that is believed
 STRANGERS = 1  # batches of others that are taken for one of ours, until it is given up
 AGAIN = 1.0  # seconds until results are read again, at first
 EVERY = 60.0  # seconds between words about a batch with which nothing happens
 CHUNK = 500  # replies that are written at once
 TOO_MANY = 429
+UNKNOWN = "unknown to the provider"
 ENDINGS = {"expired": EXPIRED, "cancelled": CANCELLED}
 
 
@@ -66,22 +76,35 @@ class Watch:
                     self.kept.drop(sent.name)
 
     async def create(self, batch: str, lines: list[bytes]) -> None:
-        """Send it. What fails is tried again, once it is sure that it had not come to be.
+        """Send it. What fails is tried again, once it is sure that it had not come to be. One that was made, but can't
+        be asked for, has ended.
 
         Raises: ProviderError; then the record has it only if it may have come to be.
         """
-        sent, again = self._sent(batch), False
-        service = self.services[sent.model]
+        [sent] = self._open(batch)
+        service, again, doubt = self.services[sent.model], False, Doubt(self.clock)
+        made: UnusableIdError | None = None
 
-        async def once() -> Found:
-            nonlocal again
+        async def once() -> Found | None:
+            nonlocal again, made
             found = await self._find(sent) if again else None
             again = True
-            return found or Found(await service.create(batch, lines), sure=True)
+            if found or (made and doubt.settled()):
+                return found
+            try:
+                if made:
+                    raise made
+                return Found(await service.create(batch, lines), sure=True)
+            except UnusableIdError as error:
+                made = error
+                raise
 
         try:
             found = await self._persist(once)
-            self.kept.created(batch, found.id, sure=found.sure)
+            if found:
+                self.kept.created(batch, found.id, sure=found.sure)
+            else:
+                self.kept.end(batch)
         except ProviderError as error:
             if not error.passing:
                 self.kept.drop(batch)
@@ -94,9 +117,11 @@ class Watch:
         """
         tried: set[str] = set()
         for times in range(STRANGERS + 1):
-            sent = await self._surely(self._sent(batch))
+            if not (under_way := self._open(batch)):
+                return
+            sent = await self._surely(under_way[0])
             progress = await self._ended(sent)
-            if progress.refused is not None:
+            if progress.refused is not None and not progress.done:
                 status = _status(progress)
                 if status == TOO_MANY:
                     self.narrow[sent.model] = max(1, sent.size // 2)
@@ -125,7 +150,7 @@ class Watch:
             self.kept.drop(sent.name)
             raise OverloadedError(f"{sent.model}: the batch could not be created. Run it again later.")
         self.kept.created(sent.name, found.id, sure=found.sure)
-        return self._sent(sent.name)
+        return sent._replace(id=found.id, state=SENT if found.sure else PRESUMED)
 
     async def _ended(self, sent: Sent) -> Progress:
         """How it ended; until then it is told how it goes on."""
@@ -157,16 +182,20 @@ class Watch:
                 )
         sent = [one for one in under_way if one.state != PRESUMED]
         for one in sent:
-            await self._persist(lambda one=one: self._cancelled(one))  # type: ignore[misc]
+            await self._cancelled(one)
         for one in sent:
             await self.to_its_end(one.name)
         return len(sent)
 
     async def _cancelled(self, sent: Sent) -> None:
         """Providers refuse to cancel what has ended."""
-        service = self.services[sent.model]
-        if not (await _looked(service, sent.id)).ended:
-            await service.cancel(sent.id)
+        service, doubt = self.services[sent.model], Doubt(self.clock)
+        while (progress := await self._persist(lambda: _looked(service, sent.id))).status == UNKNOWN:
+            if doubt.settled():
+                return
+            await self.sleep(LONGEST / 2)
+        if not progress.ended:
+            await self._persist(lambda: service.cancel(sent.id))
 
     async def _results(self, sent: Sent, progress: Progress) -> Read:
         """All results on record, or what is there of them after they were read again for a while.
@@ -226,8 +255,9 @@ class Watch:
         known = self.kept.ids() | {*tried}
         return await self.services[sent.model].find(sent.name, names, sent.begun, known)
 
-    def _sent(self, batch: str) -> Sent:
-        return next(sent for sent in self.kept.open() if sent.name == batch)
+    def _open(self, batch: str) -> list[Sent]:
+        """It, unless it has ended."""
+        return [sent for sent in self.kept.open() if sent.name == batch]
 
     async def _persist(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What `ask` gives, once the provider answers. Raises: ProviderError that does not pass, or not in time."""
@@ -245,24 +275,12 @@ class Watch:
             pause = min(pause * 2, LONGEST)
 
 
-class Doubt:
-    """Whether what can hardly be so was said often enough, and for long enough."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self.clock, self.until, self.times = clock, clock() + DOUBT, 0
-
-    def settled(self) -> bool:
-        """To be asked each time that it is said."""
-        self.times += 1
-        return self.times >= LOOKS and self.clock() >= self.until
-
-
 async def _looked(service: Service, id: str) -> Progress:
     """How far it is; a batch that the provider does not know has perhaps ended, without a reply."""
     try:
         return await service.look(id)
     except UnknownModelError:  # what a 404 mostly means
-        return Progress("unknown to the provider", True, 0, 0, 0, late=True)
+        return Progress(UNKNOWN, True, 0, 0, 0, late=True)
 
 
 def _strangers(sent: Sent, read: Read) -> bool:
