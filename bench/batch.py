@@ -1,7 +1,7 @@
 """What a batch costs besides its calls: `python -m bench.batch memory | start | throughput`.
 
-memory      the most that the command holds for 10,000 rows, divided by that for 100 (reach ≤ 1.2); with
-            --scripted that of a process with scripted models and without the command line
+memory      the most that the command holds for 10,000 rows, divided by that for 100 (reach ≤ 1.2), with the
+            built-in model; with --paid a provider on loopback, which answers every row from a local index
 start       seconds from the command to its first call with 10,000 rows (reach ≤ 1)
 throughput  calls that a provider on loopback let through, divided by its limit (reach ≥ 0.95)
 
@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -31,30 +30,24 @@ from research.cli.ending import for_many
 from research.limits.budget import Budget, Caps
 from research.limits.rates import Rates
 from research.llm.client import ProviderModel
-from research.llm.messages import Completion, Model
-from research.llm.scripted import ScriptedModel
+from research.llm.messages import Model
 from research.pipeline import Pipeline
 from research.questions import Questions
 from research.results import Results
 from research.rows import Choice, LocalRows, Selection
 from research.settings import Settings
 from research.width import Gauge
-from tests.batches import DATES, Towers, question_file, reply
+from tests.batches import DATES, Towers, question_file
 from tests.providers import Fixed, Provider
 
 
-class Instant(ScriptedModel):
-    def __init__(self) -> None:
-        super().__init__(reply)
+class Forgetful(Provider):
+    """Keeps no request: they would grow with the rows."""
 
-    async def complete(self, *request: Any, **more: Any) -> Completion:
+    async def complete(self, *request: Any) -> None:
         self.requests.clear()
-        return await super().complete(*request, **more)
-
-
-class Uncounted(Counter[str]):
-    def __setitem__(self, key: str, count: int) -> None:
-        """A count for each page would grow with the rows."""
+        self.times.clear()
+        await super().complete(*request)
 
 
 async def run(folder: Path, model: Model, pipeline: Pipeline, web: Any) -> Batch:
@@ -81,36 +74,49 @@ async def run(folder: Path, model: Model, pipeline: Pipeline, web: Any) -> Batch
     return batch
 
 
-def held(rows: int, scripted: bool) -> int:
-    """The most memory in kilobytes that a process held for a batch of so many rows."""
-    if scripted:
-        command = [sys.executable, "-m", "bench.batch", "one", "--rows", str(rows)]
-        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+async def held(rows: int, paid: bool) -> int:
+    """The most memory in kilobytes that the command held for a batch of so many rows."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         question_file(home / "questions.csv", rows)
-        end = "import sys, atexit; from pathlib import Path; from research.cli import main\n"
-        end += "atexit.register(lambda: sys.stdout.write(Path('/proc/self/status').read_text()))\nmain()"
-        command = [sys.executable, "-c", end, "batch", str(home / "questions.csv"), "-o", str(home / "out.jsonl")]
-        environment = {"RESEARCH_HOME": str(home / "home"), "PYTHONPATH": str(Path.cwd()), "PATH": "/usr/bin:/bin"}
-        done = subprocess.run([*command, "--offline"], env=environment, capture_output=True, text=True, check=True)
-    return most_held(done.stdout)
+        if not paid:
+            return await commanded(home, "--offline")
+        with open(home / "towers.jsonl", "w", encoding="utf-8") as file:
+            for number in range(rows):
+                page = {"title": f"Tower {number}", "text": f"Tower {number} is {number} metres tall."}
+                file.write(json.dumps({"url": f"https://site.example/tower-{number}", **page}) + "\n")
+        index = ["research", "index", "build", str(home / "towers.jsonl"), "--name", "towers"]
+        subprocess.run([sys.executable, "-c", RUN, *index[1:]], env=environment(home), capture_output=True, check=True)
+        async with Forgetful(said) as provider:
+            keys = {"OPENAI_API_KEY": provider.key, "OPENAI_BASE_URL": provider.url("/v1")}
+            models = ["--cheap", "openai:model-1", "--capable", "openai:model-1", "--max-usd", "none", "--yes"]
+            return await commanded(home, "--search", "local:towers", *models, **keys)
 
 
-def most_held(status: str) -> int:
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+RUN = "from research.cli import main; main()"
 
 
-def one(rows: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        question_file(Path(folder) / "questions.csv", rows)
-        asyncio.run(run(Path(folder), Instant(), load_pipeline("fixed"), Towers(calls=Uncounted())))
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    print(most_held(status))
+def environment(home: Path) -> dict[str, str]:
+    return {"RESEARCH_HOME": str(home / "home"), "PYTHONPATH": str(Path.cwd()), "PATH": "/usr/bin:/bin"}
 
 
-def memory(rows: int, scripted: bool) -> None:
-    few, many = held(100, scripted), held(rows, scripted)
+async def commanded(home: Path, *flags: str, **more: str) -> int:
+    """What `research batch` held at the most; its output tells how it ended."""
+    end = "import sys, atexit; from pathlib import Path\n"
+    end += "atexit.register(lambda: sys.stdout.write(Path('/proc/self/status').read_text()))\n" + RUN
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", end, "batch", str(home / "questions.csv"), "-o", str(home / "out.jsonl"), *flags,
+        env=environment(home) | more, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    out, told = (stream.decode() for stream in await process.communicate())
+    if process.returncode:
+        raise SystemExit(f"it ended with {process.returncode}: {told[-1000:]}")
+    print("\n".join(told.strip().splitlines()[-4:]), file=sys.stderr)
+    return next(int(line.split()[1]) for line in out.splitlines() if line.startswith("VmHWM"))
+
+
+def memory(rows: int, paid: bool) -> None:
+    few, many = asyncio.run(held(100, paid)), asyncio.run(held(rows, paid))
     print(f"100 rows: {few / 1024:.0f} MB, {rows:,} rows: {many / 1024:.0f} MB, ratio {many / few:.2f} (reach ≤ 1.2)")
 
 
@@ -119,15 +125,14 @@ def start(rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         question_file(home / "questions.csv", rows)
-        base = [sys.executable, "-c", "from research.cli import main; main()"]
+        base = [sys.executable, "-c", RUN]
         command = [*base, "batch", str(home / "questions.csv"), "-o", str(home / "out.jsonl"), "--offline"]
-        environment = {"RESEARCH_HOME": str(home / "home"), "PYTHONPATH": str(Path.cwd()), "PATH": "/usr/bin:/bin"}
-        subprocess.run([*command, "--limit", "1"], env=environment, capture_output=True, check=True)
+        subprocess.run([*command, "--limit", "1"], env=environment(home), capture_output=True, check=True)
         seconds = []
         for _ in range(5):
             (home / "out.jsonl").unlink()
             began, runs = time.perf_counter(), len(list((home / "home" / "runs").iterdir()))
-            process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+            process = subprocess.Popen(command, env=environment(home), stderr=subprocess.DEVNULL)
             while len(list((home / "home" / "runs").iterdir())) == runs:
                 time.sleep(0.002)
             seconds.append(time.perf_counter() - began)
@@ -172,20 +177,20 @@ async def paced(limit: int, latency: float, minutes: float, told: bool) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["memory", "start", "throughput", "one"])
+    parser.add_argument("what", choices=["memory", "start", "throughput"])
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--limit", type=int, default=600)
     parser.add_argument("--latency", type=float, default=1.0)
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--untold", action="store_true", help="the limit shows in refusals only")
-    parser.add_argument("--scripted", action="store_true")
+    parser.add_argument("--paid", action="store_true")
     arguments = parser.parse_args()
     if arguments.what == "memory":
-        memory(arguments.rows, arguments.scripted)
+        memory(arguments.rows, arguments.paid)
     elif arguments.what == "throughput":
         print(asyncio.run(paced(arguments.limit, arguments.latency, arguments.minutes, not arguments.untold)))
     else:
-        {"start": start, "one": one}[arguments.what](arguments.rows)
+        start(arguments.rows)
 
 
 if __name__ == "__main__":

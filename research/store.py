@@ -232,7 +232,7 @@ def _open(folder: Path) -> Any:
         folder.chmod(0o700)
         shelf = diskcache.Cache(
             str(folder), disk=InlineDisk, timeout=30, cull_limit=0, eviction_policy="none", disk_min_file_size=1 << 62,
-            sqlite_auto_vacuum=0, sqlite_cache_size=1_000, sqlite_mmap_size=0,
+            sqlite_auto_vacuum=0, sqlite_cache_size=250, sqlite_mmap_size=0,
         )  # fmt: skip
         for file in folder.glob("cache.db*"):
             file.chmod(0o600)
