@@ -19,6 +19,7 @@ from .flights import Flights
 from .journal import Journal, Listener
 from .ledger import Receipt, as_if_cold, paid
 from .limits.budget import Budget, Caps, Purse
+from .llm.providers import BUILTIN, BUILTIN_REVISION
 from .loading import load
 from .pipeline import Pipeline, Stage
 from .records import Answer, Question
@@ -183,6 +184,7 @@ class App:
             assert stage.sampling is not None
             model = self.model(stage)
             recipe |= {"model": model.name, "sampling": stage.sampling.model_dump_json(), "sample": str(sample)}
+            recipe |= {"revision": BUILTIN_REVISION} if model.name == BUILTIN else {}
         if stage.prompt is not None:
             recipe["prompt"] = stage.prompt.digest
         further = {**stage.prompts, **{f"tool {name}": file for name, file in stage.tools.items()}}
@@ -270,12 +272,11 @@ def pipeline_file(name: str) -> Path:
     """
     if name.endswith(".toml") or "/" in name:
         return Path(name)
-    file = PIPELINES / f"{name}.toml"
-    if not file.is_file():
-        shipped = sorted(path.stem for path in PIPELINES.glob("*.toml"))
-        known = f"shipped are {', '.join(shipped)}, or give a file's path{near(name, shipped)}"
-        raise UsageError(f"there is no pipeline {name!r}; {known}")
-    return file
+    shipped = sorted(path.stem for path in PIPELINES.glob("*.toml"))
+    if name not in shipped:
+        remedy = f"shipped are {', '.join(shipped)}, or give a file's path{near(name, shipped)}"
+        raise UsageError(f"there is no pipeline {name!r}; {remedy}")
+    return PIPELINES / f"{name}.toml"
 
 
 def load_pipeline(name: str) -> Pipeline:

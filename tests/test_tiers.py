@@ -181,7 +181,7 @@ def test_a_pinned_model_is_bound_too() -> None:
 async def test_a_model_is_opened_when_it_is_called() -> None:
     asked = tiers()
     [model] = asked.models(["cheap"]).values()
-    with pytest.raises(BadRequestError, match="the built-in extractive model answers"):
+    with pytest.raises(BadRequestError, match="the built-in extractive model can't answer freely"):
         await model.complete(Request("", (Message("user", "hello"),), 10))
     await asked.aclose()
 

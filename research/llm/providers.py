@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .endpoint import Endpoint
 
 BUILTIN = "builtin:extractive"
+BUILTIN_REVISION = "2"  # a new one whenever the built-in model may answer otherwise: it is part of keys
 THINKS = 2_000  # tokens, for models that think whether asked to or not; so few mean an effort of "low"
 
 
