@@ -42,9 +42,8 @@ class ExtractiveModel:
         began = time.monotonic()
         answer = _ANSWERS.get(request.purpose)
         if answer is None:
-            raise BadRequestError(
-                f"the built-in extractive model can't {request.purpose or 'answer freely'}; bind a real one: --cheap, --capable"
-            )
+            what = request.purpose or "answer freely"
+            raise BadRequestError(f"the built-in extractive model can't {what}; bind a real one: --cheap, --capable")
         try:
             said = answer(request)
         except KeyError as error:
