@@ -510,6 +510,7 @@ async def test_results_that_are_not_all_there_are_read_again(damage: str, wire: 
         assert lab.spent == (25 * HALF[wire], 25)
 
 
+@pytest.mark.heavy
 @OPENAI
 async def test_results_that_are_never_there_count_against_the_cap_as_they_may_have_cost(
     wire: str, tmp_path: Path

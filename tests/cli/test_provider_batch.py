@@ -72,6 +72,7 @@ class Command:
         return [json.loads(line) for line in (self.home / "results.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.heavy
 async def test_stopped_it_says_how_to_go_on_and_what_is_under_way_is_never_paid_twice(home: Path) -> None:
     async with AnthropicServer(said) as server:
         command = Command(home, server, *ONE_STAGE)
@@ -94,6 +95,7 @@ async def test_stopped_it_says_how_to_go_on_and_what_is_under_way_is_never_paid_
         assert {record["paid"]["batched"] for record in command.records()} == {1}
 
 
+@pytest.mark.heavy
 async def test_a_batch_can_be_cancelled(home: Path) -> None:
     async with AnthropicServer(said) as server:
         command = Command(home, server, *ONE_STAGE)

@@ -245,6 +245,7 @@ while refused < 3:
 """
 
 
+@pytest.mark.heavy
 def test_thirty_two_processes_never_pass_the_cap(tmp_path: Path) -> None:
     file, log, cap = tmp_path / "budget.db", tmp_path / "log", 60_000
     command = [sys.executable, "-c", SPENDER, str(file), str(log), str(cap)]

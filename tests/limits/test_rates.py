@@ -30,6 +30,7 @@ asyncio.run(main(sys.argv[1], int(sys.argv[2])))
 """
 
 
+@pytest.mark.heavy
 def test_processes_share_a_limit(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CALLER, str(tmp_path), "60"]
     callers = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(3)]
