@@ -229,7 +229,8 @@ def listing(base_url: str, patience: float = PROBE) -> list[str]:
         return []
     ask = f"GET {parts.path}/models HTTP/1.0\r\nHost: {parts.netloc}\r\nAccept: application/json\r\n\r\n"
     try:
-        with socket.create_connection((parts.hostname, parts.port or 80), patience) as connection:
+        place: Any = (parts.hostname.encode("idna" if not parts.hostname.isascii() else "ascii"), parts.port or 80)
+        with socket.create_connection(place, patience) as connection:  # bytes: a str would load an encoding of names
             connection.sendall(ask.encode())
             data = _all(connection, patience)
         rows = json.loads(data.partition(b"\r\n\r\n")[2])["data"]

@@ -9,7 +9,7 @@ from types import ModuleType
 
 def main() -> None:
     """The `research` command. What it exits with is in the README."""
-    gc.set_threshold(100_000, 10, 10)  # what starting allocates is no garbage
+    gc.set_threshold(1_000_000, 10, 10)  # what starting and a question allocate is hardly garbage; see `for_many`
     sys.modules.setdefault("pydantic.plugin._loader", _no_plugins())
     from .commands import app
     from .ending import exit_code

@@ -52,6 +52,7 @@ async def served(flags: dict[str, str | None], offline: bool, world: Path | None
     from ..settings import Settings
     from ..tiers import Tiers
     from ..webs import opened
+    from .ending import for_many
 
     settings = Settings.read(flags)
     tiers = Tiers(settings, notice)
@@ -60,6 +61,7 @@ async def served(flags: dict[str, str | None], offline: bool, world: Path | None
     app = App(settings, tiers.models(names), notice, tiers.prices.price, tiers.prices.search_fee)
     try:
         async with opened(settings, app.store, notice, offline=offline, world=world) as web:
+            for_many()
             await serve(Serving(settings, tiers, app, web, fetch_any))
     finally:
         await tiers.aclose()
