@@ -43,14 +43,14 @@ def swaps(pipeline: Pipeline) -> list[Swap]:
         if stage.model in TIERS:
             [other] = set(TIERS) - {stage.model}
             stages = {**pipeline.stages, name: bound(stage, other)}
-            found.append(Swap(name, other, replace(pipeline, name=f"{name} {other}", stages=stages)))
+            found.append(Swap(name, other, pipeline._replace(name=f"{name} {other}", stages=stages)))
     if not found:
         raise UsageError(f"{pipeline.name}: no stage is bound to a tier, so there is nothing to advise on")
     return found
 
 
 def bound(stage: Stage, tier: str) -> Stage:
-    return replace(stage, model=tier)
+    return stage._replace(model=tier)
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class Asked(NamedTuple):
     lines: list[dict[str, Any]]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class App:
     """What runs share: the store, the models behind the tiers, and work in flight.
 
@@ -296,5 +296,5 @@ def as_json(asked: Asked) -> dict[str, Any]:
         "citation_precision": citation_precision(asked.answer),
         "paid": vars(paid(asked.lines)),
         "as_if_cold": vars(as_if_cold(asked.lines)),
-        "outcomes": vars(tally(asked.lines, asked.answer)),
+        "outcomes": tally(asked.lines, asked.answer)._asdict(),
     }

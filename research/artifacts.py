@@ -64,7 +64,7 @@ def likely(whole: Artifact, top: int) -> list[Artifact]:
     return [Artifact.of(value, element(whole.kind) or whole.kind, whole.needs) for value in values]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Flow:
     """A result on its way: one artifact, or many that arrive in any order and have a rank.
 

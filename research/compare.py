@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from research.batches import Recipe
@@ -112,5 +112,5 @@ def distinct(pipelines: Iterable[Pipeline]) -> list[Pipeline]:
         while name in named:
             number += 1
             name = f"{pipeline.name} ({number})"
-        named[name] = replace(pipeline, name=name)
+        named[name] = pipeline._replace(name=name)
     return [*named.values()]

@@ -31,7 +31,7 @@ from .store import Store, key_of
 __all__ = ["Executor", "Made", "Step"]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Executor:
     """Runs one pipeline once. `flights` is shared by all runs of a process on one store."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from .settings import Settings
@@ -28,7 +27,7 @@ def refusal(folder: Path) -> str:
 @contextmanager
 def housed(settings: Settings, notice: Callable[[str], None]) -> Iterator[Settings]:
     """Settings with a home that can be written: where theirs can't, one that lasts as long as the block."""
-    why = refusal(settings.runs) or refusal(settings.index("x").parent)
+    why = refusal(settings.runs) or refusal(settings.index_of("x").parent)
     if not why:
         yield settings
         return
@@ -39,4 +38,4 @@ def housed(settings: Settings, notice: Callable[[str], None]) -> Iterator[Settin
         "is kept of it. Set RESEARCH_HOME to another folder."
     )
     with TemporaryDirectory(prefix="research-") as folder:
-        yield replace(settings, home=Path(folder))
+        yield settings._replace(home=Path(folder))

@@ -1,12 +1,9 @@
 """What a stage can be: the kinds of stages, with their types, as a pipeline file is checked against them."""
 
-from __future__ import annotations
-
 import types
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,13 +15,11 @@ INPUTS: dict[str, Any] = {"question": Question, "as_of": str, "web_date": str}  
 class Params(BaseModel):
     """A kind's own settings. They shape its output, so they are part of its keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Reply(BaseModel):
     """What a model's reply must fit."""
-
-    model_config = ConfigDict(defer_build=True)
 
 
 class Sampling(Params):
@@ -51,8 +46,7 @@ def _together(results: Sequence[Any], params: Any) -> list[Any]:
     return list(results)
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of stage.
 
     `run(job, **inputs)` makes one result of type `gives`. `join` turns the results of a
@@ -65,8 +59,8 @@ class Kind:
     version: int  # a new one whenever the same recipe and inputs may give another result
     run: Callable[..., Awaitable[Any]]
     gives: Any
-    takes: Mapping[str, Any] = field(default_factory=dict)
-    optional: Mapping[str, Any] = field(default_factory=dict)
+    takes: Mapping[str, Any] = {}
+    optional: Mapping[str, Any] = {}
     takes_any: bool = False  # any further inputs, whatever they are called
     unprompted: frozenset[str] = frozenset()  # inputs that its prompt has no placeholder for
     prompted: frozenset[str] = frozenset()  # further placeholders: parameters that the prompt tells
@@ -77,7 +71,7 @@ class Kind:
         ""  # asks the web, so that `source` is part of its keys; a search, its engines too; or a server's tools
     )
     refetchable: bool = False  # its results may be let go of when the store is full
-    prompts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # further prompts, with their placeholders
+    prompts: Mapping[str, frozenset[str]] = {}  # further prompts, with their placeholders
     tool: Callable[[str, str], object] | None = None  # uses tools, and reads a tool's file (name, text) or raises
     always: tuple[str, ...] = ()  # tools whose files come with any tool
     servers: str = ""  # tools called so, ":" and a name are those of a server; the file of that name words them

@@ -5,17 +5,14 @@ cold*, had nothing been reused. Money is integer nano-dollars; an unknown price 
 and makes every total that holds it a lower bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 NANO = 1_000_000_000
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """One call of a model, an engine or a site, as settled."""
 
     what: Literal["model", "search", "fetch", "tool"]
@@ -36,10 +33,10 @@ class Call:
     batched: bool = False  # by a provider's batch interface, at its price
 
 
-_BLANK = {one.name: one.default for one in fields(Call) if one.name not in ("what", "name")}
+_BLANK = Call._field_defaults
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Receipt:
     """What making one artifact took. `seconds` is wall time, without that of its parts."""
 
@@ -52,7 +49,7 @@ class Receipt:
 
     def plain(self) -> dict[str, Any]:
         """As JSON data, without what has its default value."""
-        calls = [{k: v for k, v in vars(call).items() if k not in _BLANK or v != _BLANK[k]} for call in self.calls]
+        calls = [{k: v for k, v in call._asdict().items() if k not in _BLANK or v != _BLANK[k]} for call in self.calls]
         plain: dict[str, Any] = {"seconds": round(self.seconds, 4)}
         if calls:
             plain["calls"] = calls

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .artifacts import Artifact
 from .errors import WebError
@@ -17,8 +16,7 @@ from .trying import tried
 Made = tuple[Artifact, dict[str, Any], bool]  # with its receipt, and whether it was made rather than found
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """A piece of work. `take` takes up its parts; `fresh` tells that its stage is made anew, `anew` that it is."""
 
     step: Step

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from typing import Any
 
-_LINE_ENDS = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_LINE_ENDS = r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"  # as others that stay text: compiled at first use
 _JOINERS = "\u200c\u200d"  # Persian, Indic scripts and emoji need them
 _ESC = "\x1b"
 
@@ -35,7 +35,7 @@ _SHOWN = Shown()
 
 def in_lines(text: str) -> str:
     """`text` with every kind of line end as a newline."""
-    return _LINE_ENDS.sub("\n", text)
+    return re.sub(_LINE_ENDS, "\n", text)
 
 
 def clean(text: str) -> str:
@@ -57,13 +57,13 @@ def on_one_line(text: str) -> str:
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>#|~$&!^]")  # of CommonMark, tables, strikethrough and formulas
 # Addresses that some reader makes links of by itself, whatever is escaped in them: only code is left alone.
 _ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]{1,20}:/|www\.|mailto:)\S*|[^\s@]{1,64}@[^\s@]\S*", re.IGNORECASE)
-_LEADING = re.compile(r"([-+=:])|(\d{1,9})(?=[.)](?:\s|$))")
+_LEADING = r"([-+=:])|(\d{1,9})(?=[.)](?:\s|$))"
 
 
 def markdown(text: str) -> str:
     """`text` on one line of Markdown, shown letter by letter: no markup, no link, no image, no list."""
     escaped = markdown_within(on_one_line(text))
-    leading = _LEADING.match(escaped)
+    leading = re.match(_LEADING, escaped)
     if leading is None:
         return escaped
     return f"{leading[2]}\\{escaped[leading.end() :]}" if leading[2] else f"\\{escaped}"
@@ -166,7 +166,7 @@ def html_link(url: str, label: str, quote: str = "") -> str:
     return f'<a href="{html(address)}" rel="noopener noreferrer nofollow">{shown}</a>' if address else shown
 
 
-_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|\t")
+_FORMULA = r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|\t"
 
 
 def csv_cell(value: object) -> object:
@@ -174,17 +174,15 @@ def csv_cell(value: object) -> object:
     if not isinstance(value, str):
         return value
     text = clean(value)
-    return f"'{text}" if _FORMULA.match(text) else text
+    return f"'{text}" if re.match(_FORMULA, text) else text
 
 
-_UNSEEN = re.compile(
-    r"[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
+_UNSEEN = r"[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 
 
 def escaped_json(text: str) -> str:
     """JSON text in which control and invisible characters are written as escapes: the same data, safe to show."""
-    return text if text.isascii() and "\x7f" not in text else _UNSEEN.sub(_as_escape, text)
+    return text if text.isascii() and "\x7f" not in text else re.sub(_UNSEEN, _as_escape, text)
 
 
 def _as_escape(match: re.Match[str]) -> str:

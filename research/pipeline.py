@@ -1,10 +1,7 @@
 """A pipeline: its stages, bound to kinds, prompts and parameters. `loading.py` reads it from a file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from .kinds import Kind, Params, Policy, Sampling, element
 from .prompts import Prompt
@@ -20,7 +17,7 @@ class Source(NamedTuple):
     path: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, text: str) -> Source:
+    def parse(cls, text: str) -> Self:
         name, *path = text.split(".")
         return cls(name, tuple(path))
 
@@ -35,8 +32,7 @@ class Prefetch(NamedTuple):
     top: int
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """One step, as declared. `takes` maps the kind's input names to where they come from."""
 
     name: str
@@ -52,12 +48,12 @@ class Stage:
     want: int | None = None
     policy: Policy = Policy()
     prefetch: Prefetch | None = None
-    prompts: Mapping[str, Prompt] = field(default_factory=dict)  # further ones, by what the kind calls them
-    tools: Mapping[str, Prompt] = field(default_factory=dict)  # what a model is told of each tool
+    prompts: Mapping[str, Prompt] = {}  # further ones, by what the kind calls them
+    tools: Mapping[str, Prompt] = {}  # what a model is told of each tool
     servers: tuple[str, ...] = ()  # whose tools it may call too, as the user's settings name them
 
     @property
-    def parts(self) -> Mapping[str, Stage]:
+    def parts(self) -> Mapping[str, Self]:
         """The stages that its work calls on, by the names that the work knows them by."""
         return {} if self.kind.parts is None else self.kind.parts(self)
 
@@ -89,8 +85,7 @@ class Stage:
             yield self.prefetch.source
 
 
-@dataclass(frozen=True)
-class Pipeline:
+class Pipeline(NamedTuple):
     """A checked pipeline. `text` is the file as it was read."""
 
     name: str

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 from .store import digest
 
@@ -21,14 +20,13 @@ _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _RULE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(NamedTuple):
     """A prompt file's text. `name` is what the pipeline file calls it."""
 
     name: str
     text: str
 
-    @cached_property
+    @property
     def digest(self) -> str:
         return digest(self.text)
 

@@ -6,8 +6,6 @@ All are frozen and hold content only: no clock, no latency, no usage. What makin
 took is in its receipt (`ledger.py`).
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from enum import StrEnum
@@ -19,7 +17,7 @@ LONGEST_QUESTION = 20_000  # characters
 
 
 class Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Question(Record):

@@ -24,7 +24,7 @@ from .errors import StoreError, UsageError
 from .output import escaped_json
 from .records import Answer
 
-_ID = re.compile(r"\d{8}-\d{6}\.\d{3}-[a-z2-7]{4}")
+_ID = r"\d{8}-\d{6}\.\d{3}-[a-z2-7]{4}"
 _STAMP = "%Y%m%d-%H%M%S.%f"
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
@@ -93,7 +93,7 @@ class Runs:
             return next(self.newest_first(), None) or _raise(
                 UsageError("there are no runs yet; `research ask` makes one")
             )
-        if not _ID.fullmatch(run):
+        if not re.fullmatch(_ID, run):
             raise UsageError(f"{run!r} is no run's id; `research runs` lists them")
         if not (self.folder / run / "manifest.json").is_file():
             raise UsageError(f"there is no run {run}; `research runs` lists them")
@@ -101,7 +101,7 @@ class Runs:
 
     def newest_first(self) -> Iterator[Run]:
         if self.folder.is_dir():
-            names = (path.name for path in self.folder.iterdir() if _ID.fullmatch(path.name))
+            names = (path.name for path in self.folder.iterdir() if re.fullmatch(_ID, path.name))
             for name in sorted(names, reverse=True):
                 if (self.folder / name / "manifest.json").is_file():
                     yield Run(self.folder / name)
@@ -120,7 +120,7 @@ class Runs:
     def _newest(self) -> datetime | None:
         if not self.folder.is_dir():
             return None
-        newest = max((path.name for path in self.folder.iterdir() if _ID.fullmatch(path.name)), default=None)
+        newest = max((path.name for path in self.folder.iterdir() if re.fullmatch(_ID, path.name)), default=None)
         return None if newest is None else _time_of(newest)
 
 

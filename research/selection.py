@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from .errors import ResearchError
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """The ranks (from 0) that were chosen. Stored, so that a warm run takes the same.
 
     The rest is for those who read the journal, and goes into the receipt. `left` tells why others, that were
@@ -21,9 +20,9 @@ class Selection:
     """
 
     chosen: frozenset[int]
-    left: Mapping[int, str] = field(default_factory=dict, compare=False)
-    passed: Mapping[int, Mapping[str, Any]] = field(default_factory=dict, compare=False)
-    late: Mapping[int, list[int]] = field(default_factory=dict, compare=False)
+    left: Mapping[int, str] = {}
+    passed: Mapping[int, Mapping[str, Any]] = {}
+    late: Mapping[int, list[int]] = {}
 
     def data(self) -> bytes:
         return json.dumps(sorted(self.chosen)).encode()
@@ -39,7 +38,7 @@ class Selection:
         return cls(frozenset(json.loads(data)), *({int(rank): told for rank, told in part} for part in parts))
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Trials:
     """How it goes with the ranks of a selection, as they are tried: `useless` are those that were of no use. `listed`
     are the keys of the work that made their list."""
@@ -69,7 +68,7 @@ class Trials:
     def of(self, selection: Selection) -> Selection:
         """The selection with what the trials have told."""
         late = {rank: before for rank, before in self.late.items() if rank in selection.chosen}
-        return replace(selection, passed=self.useless, late=late)
+        return selection._replace(passed=self.useless, late=late)
 
 
 async def best(

@@ -4,14 +4,11 @@
 not where keys and requests are sent, what may be spent, or where files are kept.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from .errors import UsageError
 from .values import (
@@ -83,8 +80,7 @@ ENGINES = ("duckduckgo", "mojeek", "wikipedia", "searxng", "brave", "tavily", "s
 KEYED = ("brave", "tavily", "serper")  # engines that want a key, and a fee for each search
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What the user has set. `home` holds store/, runs/ and index/; "" stands for what is not set.
 
     `origins` tells for each key (of a table: "providers.mine.base_url") which flag, variable or file set it.
@@ -102,14 +98,14 @@ class Settings:
     max_calls: str = ""
     deadline: str = ""
     allow_addresses: tuple[str, ...] = ()
-    providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    engines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    mcp: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # servers of tools
-    origins: Mapping[str, str] = field(default_factory=dict)
+    providers: Mapping[str, Mapping[str, Any]] = {}
+    engines: Mapping[str, Mapping[str, Any]] = {}
+    prices: Mapping[str, Mapping[str, float]] = {}
+    mcp: Mapping[str, Mapping[str, Any]] = {}  # servers of tools
+    origins: Mapping[str, str] = {}
 
     @classmethod
-    def read(cls, flags: Mapping[str, Any] | None = None) -> Settings:
+    def read(cls, flags: Mapping[str, Any] | None = None) -> Self:
         """From the two files, the environment, and `flags` (None stands for a flag that was not given).
 
         Raises: UsageError for an unknown key or a wrong value; it names the place and the remedy.
@@ -136,7 +132,7 @@ class Settings:
     def runs(self) -> Path:
         return self.home / "runs"
 
-    def index(self, name: str) -> Path:
+    def index_of(self, name: str) -> Path:
         return self.home / "index" / f"{name}.db"
 
     def engine_variables(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:

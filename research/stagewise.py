@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -49,10 +49,10 @@ def stagewise(pipeline: Pipeline) -> Pipeline:
         )
     free = {"timeout": None, "parallel": None, "patience": None, "retries": 0}
     stages = {
-        name: replace(stage, policy=stage.policy.model_copy(update=free)) if stage.kind.model else stage
+        name: stage._replace(policy=stage.policy.model_copy(update=free)) if stage.kind.model else stage
         for name, stage in pipeline.stages.items()
     }
-    return replace(pipeline, stages=stages)
+    return pipeline._replace(stages=stages)
 
 
 def rows_at_once(wanted: int | None) -> int:

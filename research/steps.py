@@ -43,7 +43,7 @@ class Done(NamedTuple):
 Take = Callable[[Step, Mapping[str, Artifact], int], Awaitable[tuple[Artifact, dict[str, Any]]]]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Calls:
     """The parts of one step's work, as they are called. `needs` are the keys of what the step was given.
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .records import Answer, Grade, Outcome
 
@@ -14,8 +13,7 @@ _PASSING = ("timed out", "not reached", "not recorded")
 _LABELS = {str(outcome) for outcome in Outcome} | {*_PASSING}
 
 
-@dataclass(frozen=True)
-class Tally:
+class Tally(NamedTuple):
     """`found` hits were to be read, `read` were, `pdf` of them as PDF; `lost` counts the others that were tried by
     outcome, and `unread` tells of each: "blocked: https://…". `snippets` of the `cited` sources are cited by their
     snippet only. `skipped` is what engines said that did not answer.
@@ -24,7 +22,7 @@ class Tally:
     found: int = 0
     read: int = 0
     pdf: int = 0
-    lost: Mapping[str, int] = field(default_factory=dict)
+    lost: Mapping[str, int] = {}
     cited: int = 0
     snippets: int = 0
     skipped: tuple[str, ...] = ()

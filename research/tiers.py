@@ -10,7 +10,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -39,7 +39,7 @@ class Choice(NamedTuple):
     origin: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Tiers:
     """The tiers under one user's settings. `notice` is told in one line what was chosen where the user said nothing."""
 
@@ -84,10 +84,10 @@ class Tiers:
                 local = model != BUILTIN and self._row(model.partition(":")[0]).local
                 said = stage.params.model_dump()["tools_as"]
                 way = tools or said or ("schema" if local else "native")
-                stages[stage.name] = replace(stage, params=stage.params.model_copy(update={"tools_as": way}))
+                stages[stage.name] = stage._replace(params=stage.params.model_copy(update={"tools_as": way}))
         if tools and not stages:
             raise UsageError(f"--tools: {pipeline.name} has no stage that calls tools; -p tool-use has one")
-        return replace(pipeline, stages={**pipeline.stages, **stages})
+        return pipeline._replace(stages={**pipeline.stages, **stages})
 
     def models_of(self, pipeline: Pipeline) -> dict[str, Model]:
         """The models that its stages are bound to, and no others."""
@@ -197,7 +197,7 @@ class Tiers:
         return Rates(self.settings.home / "limits")
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Served:
     """A model that is opened when it is first called."""
 

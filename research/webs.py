@@ -6,9 +6,8 @@ import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from .artifacts import encode
 from .errors import StoreError, UsageError
@@ -16,7 +15,7 @@ from .records import Page
 from .settings import FLAG, SAMPLE_WEB, Settings
 from .store import PAGE, Store, digest, key_of
 from .web.base import Options, Recency, Web
-from .web.index import LocalWeb, is_built
+from .web.index import LocalWeb
 
 if TYPE_CHECKING:
     from .web.index import BuildReport
@@ -97,8 +96,7 @@ def recorded(web: Web, file: Path | None, date: str) -> Iterator[Web]:
         yield recorder
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """The pages of a store, by the URL at which they were read, each with what its server calls its state by."""
 
     store: Store
@@ -124,8 +122,10 @@ def sample_date() -> str:
 
 async def sample(settings: Settings, notice: Callable[[str], None]) -> LocalWeb:
     """The bundled sample web; its index is made when it is first asked for."""
-    index = settings.index(f"sample-{_sample_digest()[:12]}")
-    if not is_built(index):
+    index = settings.index_of(f"sample-{_sample_digest()[:12]}")
+    try:
+        return LocalWeb(index, "sample web", sample_date())
+    except UsageError:  # not built yet, or not whole
         notice("Reading the sample web for the first time …")
         await build(index, SAMPLE_WEB / "pages.jsonl")
     return LocalWeb(index, "sample web", sample_date())
@@ -136,7 +136,7 @@ def local(settings: Settings, name: str) -> LocalWeb:
 
     Raises: UsageError if there is none.
     """
-    index = settings.index(checked(name))
+    index = settings.index_of(checked(name))
     if not index.is_file():
         raise UsageError(f"there is no index {name!r}; make it with `research index build FOLDER --name {name}`")
     return LocalWeb(index, f"local:{name}")
@@ -147,7 +147,7 @@ def removed(settings: Settings, name: str) -> Path:
 
     Raises: UsageError if there is none; StoreError if it can't be removed.
     """
-    index = settings.index(checked(name))
+    index = settings.index_of(checked(name))
     if not index.is_file():
         raise UsageError(f"there is no index {name!r}; `research index list` lists them")
     try:

@@ -16,7 +16,7 @@ from .values import near
 Wrong = Callable[[str, str, str, str], None]  # takes table, key, what, remedy
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Wiring:
     """The stages of one file. Unless they are `whole`, a name that nobody gives may be a broken stage's."""
 

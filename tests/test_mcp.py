@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ class Served(Loops):
         self.name = name
         self.log = self.folder / "log"
         table = {"command": (sys.executable, *command, str(self.log)), **more}
-        self.laboratory.app.settings = replace(self.laboratory.app.settings, mcp={name: table})
+        self.laboratory.app.settings = self.laboratory.app.settings._replace(mcp={name: table})
         self.laboratory.app.servers = None
         self.notices: list[str] = []
         self.laboratory.app.notice = self.notices.append

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -58,7 +57,7 @@ def test_the_folders_follow_the_xdg_specification(folder: Path, home: Path, monk
     monkeypatch.setenv("XDG_DATA_HOME", "relative")  # "consider the path invalid and ignore it"
     assert Settings.read().home == home / ".local" / "share" / "research"
     monkeypatch.setenv("RESEARCH_HOME", "~/elsewhere")
-    assert Settings.read().index("docs") == home / "elsewhere" / "index" / "docs.db"
+    assert Settings.read().index_of("docs") == home / "elsewhere" / "index" / "docs.db"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +187,7 @@ def test_the_tables_agree_with_what_they_speak_of() -> None:
         base, key = engine_names(name)
         assert engine(name, {base: "https://there.example"}).base == "https://there.example", name
         assert "not set" not in engine(name, {base: "https://there.example", key: "k"}).disabled
-    assert {field.name for field in fields(Settings)} == {*KEYS, *TABLES, "origins"}
+    assert set(Settings._fields) == {*KEYS, *TABLES, "origins"}
 
 
 def test_the_document_tells_every_key_and_its_example_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ async def notes(tmp_path: Path) -> Settings:
         folder.mkdir()
         (folder / "ulm.md").write_text(f"# Ulm, {name}\n\nThe tower of the minster of Ulm is 161.5 metres high.\n")
         (tmp_path / "home" / "index").mkdir(parents=True, exist_ok=True)
-        await build(settings(tmp_path / "home").index(name), folder)
+        await build(settings(tmp_path / "home").index_of(name), folder)
     return settings(tmp_path / "home")
 
 

@@ -1,7 +1,5 @@
 """`research ask`: one question, one cited answer."""
 
-from __future__ import annotations
-
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -129,7 +127,7 @@ async def answered(wish: Wish) -> int:
     return exit_code(result, wish.strict)
 
 
-async def ran(wish: Wish, settings: Settings, progress: Progress, unsaid: list[str]) -> Asked | None:
+async def ran(wish: Wish, settings: "Settings", progress: "Progress", unsaid: list[str]) -> "Asked | None":
     """Runs the question; a dry run tells what it may cost.
 
     What is `unsaid` is told once there is no mistake in the wish: a mistake is told alone.
@@ -177,12 +175,12 @@ async def ran(wish: Wish, settings: Settings, progress: Progress, unsaid: list[s
         budget.close()
 
 
-def exit_code(result: Asked, strict: bool) -> int:
+def exit_code(result: "Asked", strict: bool) -> int:
     answer = result.answer
     return 4 if strict and not holds_strictly(answer) else answer.ending.exit_code
 
 
-def holds_strictly(answer: Answer) -> bool:
+def holds_strictly(answer: "Answer") -> bool:
     """Whether a search found it, and every sentence cites quotes that bear it out, be it in part."""
     from ..records import Ending
 
@@ -190,7 +188,7 @@ def holds_strictly(answer: Answer) -> bool:
     return answer.ending is not Ending.WITHOUT_SEARCH and bool(answer.citations) and marks <= {"supported", "partly"}
 
 
-def stages_anew(wished: tuple[str, ...], pipeline: Pipeline) -> frozenset[str]:
+def stages_anew(wished: tuple[str, ...], pipeline: "Pipeline") -> frozenset[str]:
     """The stages that `--fresh` names.
 
     Raises: UsageError for one that the pipeline does not have.

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperGroup, TyperOption
 
 PLAIN = {"rich_markup_mode": None, "add_completion": False, "pretty_exceptions_enable": False}
 
@@ -29,6 +29,28 @@ COMMANDS = {
     "mcp": ("mcp", "Offer ask, search and fetch to MCP clients, over stdio."),
 }
 GROUPS = {"pipelines", "cache", "index"}
+
+
+def _where_needed(whole: Any) -> Any:
+    """A parameter's `process_value` that leaves typer's conversion out where there is nothing to convert.
+
+    Typer makes a pydantic validator of each parameter, given or not: half of what `ask --help` took.
+    """
+
+    def process_value(self: Any, ctx: Any, value: Any) -> Any:
+        if value is None:
+            converts = self.required or self.multiple
+        elif type(value) is str:  # which may stand for a path, or for one of several
+            converts = self.type_descriptor.annotation is not str or self.callback is not None
+        else:
+            converts = value is not self.default
+        return whole(self, ctx, value) if converts else value
+
+    return process_value
+
+
+for parameter in TyperOption, TyperArgument:
+    parameter.process_value = _where_needed(parameter.process_value)  # type: ignore[method-assign]
 
 
 class Commands(TyperGroup):

@@ -9,7 +9,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..batch import Batch
@@ -82,7 +82,7 @@ class Arms:
             settings = self.settings
             if name:
                 folder = key_of([str(self.wish.out.resolve()), name])[:24]
-                settings = replace(settings, home=settings.home / "isolated" / folder)
+                settings = settings._replace(home=settings.home / "isolated" / folder)
             app = App(settings, self.models, self.view.line, self.tiers.prices.price, self.tiers.prices.search_fee)
             self.stack.callback(app.close)
             if app.store.folder is None:

@@ -31,7 +31,7 @@ async def _build(folder: Path, name: str) -> int:
     from ..output import clean
     from ..settings import Settings
 
-    index = Settings.read().index(webs.checked(name))
+    index = Settings.read().index_of(webs.checked(name))
     report = await webs.build(index, folder)
     for unreadable in report.unreadable:
         print(f"  {clean(unreadable.place)}: {clean(unreadable.reason)}", file=sys.stderr)
@@ -55,7 +55,7 @@ def list_() -> None:
     from ..settings import Settings
     from .columns import printed
 
-    files = sorted(Settings.read().index("x").parent.glob("*.db"))
+    files = sorted(Settings.read().index_of("x").parent.glob("*.db"))
     wide = max((len(file.stem) for file in files), default=0)
     printed((f"{file.stem:<{wide}}  {_held(file)}" for file in files), wide + 2)
     if not files:

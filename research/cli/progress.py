@@ -22,7 +22,7 @@ WIDEST = 100  # columns of text
 UNREAD = 10  # pages that are named, of those that were not read
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Row:
     """One stage, as it goes on. Times are seconds since the run began."""
 
@@ -43,7 +43,7 @@ class Row:
         return 0.0 if self.began is None else max(0.0, self.ended - self.began)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Progress:
     """Listens to a journal and tells how it goes on. Nothing heavy is imported unless a terminal is watching
     and something has to be made."""

@@ -61,7 +61,7 @@ def _figure(flag: str, text: str | None, pattern: str, form: str) -> str | None:
     return found[1]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Hold:
     """An amount that is reserved. Exactly one of `settle` and `release` ends it; a second time does nothing."""
 
@@ -187,7 +187,7 @@ def _dollars(nano: int) -> str:
     return f"${nano / NANO:.2g}" if nano < NANO // 100 else f"${nano / NANO:.4g}"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Purse:
     """What one run may spend of a budget.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..api import asked
@@ -150,7 +150,7 @@ class Serving:
         """A search or a page, from the store or made, under the key that it has in every pipeline."""
         loop = load_pipeline(LOOP)
         stage = loop.stages["investigate"].parts[name]
-        alone = replace(loop, stages={name: stage})
+        alone = loop._replace(stages={name: stage})
         purse = self.app.purse(alone, self.web, self.account)
         step = self.app.step(stage, self.web, 0, False, purse)
         executor = Executor(alone, {name: step}, self.app.store, Journal(), (), self.app.flights)

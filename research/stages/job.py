@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
@@ -29,8 +28,7 @@ T = TypeVar("T", bound=BaseModel)
 P = TypeVar("P", bound=Params)
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """One call of a stage: its settings, its model or web, and the receipt it writes on.
 
     `secret` keys the fences around untrusted text; `price` gives the nano-dollars of a
@@ -48,9 +46,9 @@ class Job:
     price: Callable[[str, Usage], int | None] = lambda _model, _usage: None
     fee: Callable[[str], int | None] = lambda _engine: 0
     surfed: Web | None = None
-    tools: Mapping[str, Prompt] = field(default_factory=dict)  # the file of each tool
-    servers: Mapping[str, Server] = field(default_factory=dict)  # whose tools it may call too
-    further: Mapping[str, Prompt] = field(default_factory=dict)  # prompts besides the stage's own
+    tools: Mapping[str, Prompt] = {}  # the file of each tool
+    servers: Mapping[str, Server] = {}  # whose tools it may call too
+    further: Mapping[str, Prompt] = {}  # prompts besides the stage's own
     called: Calls | None = None
     purse: Purse | None = None  # what the run may spend, if that is capped
     answering: bool = False  # it makes the run's answer, for which a share is kept
@@ -134,8 +132,7 @@ class Job:
             account.close()
 
 
-@dataclass(frozen=True)
-class _Metered:
+class _Metered(NamedTuple):
     """The job's model, with every completion on its receipt."""
 
     job: Job

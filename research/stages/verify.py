@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 from ..kinds import Kind, Reply, Sampling
@@ -120,6 +119,6 @@ def with_verification(pipeline: Pipeline, tier: str = "cheap") -> Pipeline:
     table = f'[stage.{KIND.name}]\ntakes = {{ answer = "{pipeline.answer}" }}\ngives = "{gives}"\n'
     table += f'model = "{tier}"\nprompt = "{name}"\n'
     text = re.sub(r"^answer = .*$", f'answer = "{gives}"', pipeline.text, count=1, flags=re.MULTILINE)
-    return replace(
-        pipeline, answer=gives, stages={**pipeline.stages, stage.name: stage}, text=f"{text.rstrip()}\n\n{table}"
+    return pipeline._replace(
+        answer=gives, stages={**pipeline.stages, stage.name: stage}, text=f"{text.rstrip()}\n\n{table}"
     )

@@ -9,7 +9,7 @@ import pytest
 
 from research.errors import StoreError, UsageError
 from research.records import Outcome
-from research.web.index import LocalWeb, is_built
+from research.web.index import LocalWeb
 from tests.web.index_reading import built, written
 
 FILES = {
@@ -157,7 +157,6 @@ async def test_an_open_web_stays_as_it_was(index: Path, tmp_path: Path) -> None:
 
 
 def test_a_missing_index_is_told_with_how_to_make_it(tmp_path: Path) -> None:
-    assert not is_built(tmp_path / "none.db")
     with pytest.raises(UsageError, match="research index build"):
         LocalWeb(tmp_path / "none.db", "none")
     assert list(tmp_path.iterdir()) == []
@@ -165,7 +164,6 @@ def test_a_missing_index_is_told_with_how_to_make_it(tmp_path: Path) -> None:
 
 def test_an_unfinished_index_is_told(tmp_path: Path) -> None:
     (tmp_path / "i.db").touch()
-    assert not is_built(tmp_path / "i.db")
     with pytest.raises(UsageError, match="empty, or still being built"):
         LocalWeb(tmp_path / "i.db", "docs")
 
@@ -187,9 +185,8 @@ async def test_a_foreign_database_is_refused_and_left_alone(tmp_path: Path) -> N
 async def test_what_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     broken = tmp_path / "i.db"
     broken.write_bytes(b"not a database, but long enough to be looked at" * 50)
-    for attempt in (lambda: LocalWeb(broken, "docs"), lambda: is_built(broken)):
-        with pytest.raises(StoreError, match="delete it and build it again"):
-            attempt()
+    with pytest.raises(StoreError, match="delete it and build it again"):
+        LocalWeb(broken, "docs")
     with pytest.raises(StoreError, match="delete it and build it again"):
         await built(broken, written(tmp_path / "docs", FILES))
     assert broken.read_bytes().startswith(b"not a database")
@@ -220,9 +217,7 @@ async def test_another_versions_index_is_told_and_made_anew(index: Path, tmp_pat
     connection.execute("UPDATE about SET value = '0' WHERE name = 'version'")
     connection.commit()
     connection.close()
-    assert not is_built(index)
     with pytest.raises(UsageError, match="another version"):
         LocalWeb(index, "docs")
     assert (await built(index, tmp_path / "docs")).added == len(FILES)
-    assert is_built(index)
     assert await names(index, "purred") == ["cats.txt"]

@@ -17,7 +17,6 @@ pipelines and loops share them.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
@@ -82,16 +81,16 @@ def parts(stage: Stage) -> dict[str, Stage]:
     assert isinstance(stage.params, InvestigateParams)
     from .served import TOOL
 
-    bare = replace(
-        stage, takes={}, prompt=None, prompts={}, tools={}, servers=(), params=Params(), model="", sampling=None
+    bare = stage._replace(
+        takes={}, prompt=None, prompts={}, tools={}, servers=(), params=Params(), model="", sampling=None
     )
-    shortening = replace(bare, kind=COMPACT, model="cheap", prompt=stage.prompts["compact"])
+    shortening = bare._replace(kind=COMPACT, model="cheap", prompt=stage.prompts["compact"])
     return {
-        "turn": replace(bare, kind=TURN, model=stage.model, sampling=stage.sampling),
-        "compact": replace(shortening, sampling=Sampling(max_tokens=COMPACT.max_tokens)),
-        "search": replace(bare, kind=search.KIND, params=search.SearchParams(top=stage.params.top)),
-        "fetch": replace(bare, kind=fetch.KIND),
-        **({"mcp": replace(bare, kind=TOOL, servers=stage.servers)} if stage.servers else {}),
+        "turn": bare._replace(kind=TURN, model=stage.model, sampling=stage.sampling),
+        "compact": shortening._replace(sampling=Sampling(max_tokens=COMPACT.max_tokens)),
+        "search": bare._replace(kind=search.KIND, params=search.SearchParams(top=stage.params.top)),
+        "fetch": bare._replace(kind=fetch.KIND),
+        **({"mcp": bare._replace(kind=TOOL, servers=stage.servers)} if stage.servers else {}),
     }
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .local import LocalWeb
-from .schema import documents, is_built
+from .schema import documents
 
 if TYPE_CHECKING:
     from .building import PageReader, build
     from .sources import Unreadable
     from .writing import BuildReport
 
-__all__ = ["BuildReport", "LocalWeb", "PageReader", "Unreadable", "build", "documents", "is_built"]
+__all__ = ["BuildReport", "LocalWeb", "PageReader", "Unreadable", "build", "documents"]
 
 _HOMES = {"build": "building", "PageReader": "building", "Unreadable": "sources", "BuildReport": "writing"}
 

@@ -96,17 +96,6 @@ def told(path: Path) -> Iterator[None]:
         raise StoreError(f"{path} is no index, or damaged ({error}): delete it and {AGAIN}.") from error
 
 
-def is_built(path: Path) -> bool:
-    """Whether there is an index of this version that a build has finished (another may be going on).
-
-    Raises: StoreError, UsageError where the file is something else.
-    """
-    if not path.is_file():
-        return False
-    with told(path), closing(connect(path, wait=5.0)) as connection:
-        return about(connection, "source") is not None and about(connection, "version") == str(VERSION)
-
-
 def documents(path: Path) -> int:
     """How many documents can be found in an index.
 
