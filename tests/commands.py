@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from tests.conftest import PYTHONPATH
+from tests.forks import Forks
 
 RUN = [sys.executable, "-c", "from research.cli import main; main()"]
+FORKS = Forks(PYTHONPATH)
 QUESTION = "What is the US inflation rate, and how does it compare with a year ago?"
 
 
@@ -19,8 +25,26 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 def research(home: Path, *arguments: str, stdin: bytes = b"", **more: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*RUN, *arguments], env=environment(home, **more), input=stdin, capture_output=True, cwd=home, timeout=60
-    )
-    assert b"Traceback" not in done.stderr, done.stderr.decode()
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    if "--offline" in arguments:
+        with_sample_web(home)
+    code, out, err = FORKS.run(list(arguments), environment(home, **more), home, stdin)
+    assert b"Traceback" not in err, err.decode()
+    return subprocess.CompletedProcess(arguments, code, out.decode(), err.decode())
+
+
+def with_sample_web(home: Path) -> None:
+    """Puts the sample web's index there, as after a first question: to read its pages takes a second."""
+    index = _sample_index()
+    folder = home / "index"
+    if home.is_dir() and not folder.exists():
+        folder.mkdir(mode=0o700)
+        shutil.copy(index, folder)
+
+
+@functools.cache
+def _sample_index() -> Path:
+    home = Path(tempfile.mkdtemp(prefix="research-sample-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    FORKS.run(["ask", "--offline", QUESTION], environment(home), home)
+    (index,) = (home / "index").glob("sample-*.db")
+    return index

@@ -9,10 +9,12 @@ Sound pages are those of the bundled sample web. Answers come after lognormal la
 from __future__ import annotations
 
 import asyncio
+import functools
 import html
 import json
 import random
 import subprocess
+import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +22,7 @@ from types import TracebackType
 from typing import Self
 
 from tests import faults
-from tests.commands import RUN, environment
+from tests.commands import environment, research
 from tests.conftest import ROOT
 from tests.faults import Act, FaultServer
 
@@ -112,29 +114,17 @@ class Replica:
         base = {"DUCKDUCKGO_BASE_URL": self.engines.url("/html/"), "WIKIPEDIA_BASE_URL": self.engines.url("/w/api.php")}
         return {**base, "RESEARCH_ALLOW_ADDRESSES": "127.0.0.0/8"}
 
-    async def research(
-        self, home: Path, *arguments: str, script: str = RUN[-1], **more: str
-    ) -> subprocess.CompletedProcess[str]:
+    async def research(self, home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         """The command with this web, run beside the test's own event loop."""
-        process = await asyncio.create_subprocess_exec(
-            *RUN[:-1],
-            script,
-            *arguments,
-            env=environment(home, **{**self.settings(), **more}),
-            cwd=home,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        try:
-            out, err = await asyncio.wait_for(process.communicate(), 60)
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        assert b"Traceback" not in err, err.decode()
-        assert b"Warning" not in err, err.decode()
-        return subprocess.CompletedProcess(arguments, process.returncode or 0, out.decode(), err.decode())
+        done = await asyncio.to_thread(research, home, *arguments, **{**self.settings(), **more})
+        assert "Warning" not in done.stderr, done.stderr
+        return done
+
+    async def scripted(self, script: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The same in a Python of its own, by a script."""
+        command, settings = [sys.executable, "-c", script, *arguments], environment(home, **self.settings())
+        run = functools.partial(subprocess.run, capture_output=True, text=True, timeout=60)
+        return await asyncio.to_thread(run, command, env=settings, cwd=home)
 
     def _results(self) -> bytes:
         boxes = [

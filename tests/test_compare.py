@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,11 +14,12 @@ import pytest
 from research.compare import distinct
 from research.pipeline import Pipeline
 from research.report.rendering import made, rendered
+from tests.commands import RUN, environment, research
 from tests.comparisons import Comparison, towers
 from tests.conftest import ROOT
 from tests.shipped import copied
 
-RUN = [sys.executable, "-c", "from research.cli import main; main()"]
+FIXTURES = ROOT / "fixtures" / "questions.jsonl"
 
 
 @pytest.fixture
@@ -131,21 +130,9 @@ def _free(_name: str, _usage: object) -> int:
     return 0
 
 
-def command(folder: Path, *more: str) -> tuple[list[str], dict[str, str]]:
-    questions = ROOT / "fixtures" / "questions.jsonl"
-    arguments = [
-        "compare",
-        str(questions),
-        "--offline",
-        "-p",
-        "top-n",
-        "-p",
-        "snippets",
-        "-o",
-        str(folder / "report.json"),
-        *more,
-    ]
-    return [*RUN, *arguments], {**os.environ, "RESEARCH_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
+def command(folder: Path, *more: str) -> list[str]:
+    report = str(folder / "report.json")
+    return ["compare", str(FIXTURES), "--offline", "-p", "top-n", "-p", "snippets", "-o", report, *more]
 
 
 def records(folder: Path) -> list[dict[str, object]]:
@@ -154,8 +141,8 @@ def records(folder: Path) -> list[dict[str, object]]:
 
 
 def test_one_command_compares_over_the_sample_web(tmp_path: Path) -> None:
-    arguments, environment = command(tmp_path, "--limit", "3", "-o", str(tmp_path / "report.html"))
-    first = subprocess.run(arguments, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    arguments = command(tmp_path, "--limit", "3", "-o", str(tmp_path / "report.html"))
+    first = research(tmp_path, *arguments)
     assert first.returncode == 0, first.stderr
     assert "top-n, snippets over the sample web, as of " in first.stderr
     assert "3 questions through top-n and snippets: 6 runs; none failed." in first.stderr
@@ -163,12 +150,11 @@ def test_one_command_compares_over_the_sample_web(tmp_path: Path) -> None:
     assert [arm["runs"] for arm in report["pipelines"]] == [3, 3]
     assert report["setup"]["command"].startswith("research compare")
     page = (tmp_path / "report.html").read_text()
-    again = subprocess.run(arguments, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    again = research(tmp_path, *arguments)
     assert again.returncode == 0
     assert "0 are left" in again.stderr
     assert (tmp_path / "report.html").read_text() == page
-    runs = ["report", str(tmp_path / "report.runs.jsonl"), "-o", str(tmp_path / "other.html")]
-    made_of = subprocess.run([*RUN, *runs], env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    made_of = research(tmp_path, "report", str(tmp_path / "report.runs.jsonl"), "-o", str(tmp_path / "other.html"))
     assert made_of.returncode == 0, made_of.stderr
     assert (tmp_path / "other.html").read_text() == page
 
@@ -186,16 +172,7 @@ def test_one_command_compares_over_the_sample_web(tmp_path: Path) -> None:
 def test_what_can_not_be_compared_is_told_before_anything_is_spent(
     tmp_path: Path, arguments: list[str], told: str
 ) -> None:
-    _, environment = command(tmp_path)
-    questions = str(ROOT / "fixtures" / "questions.jsonl")
-    done = subprocess.run(
-        [*RUN, "compare", questions, "--offline", *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=120,
-    )
+    done = research(tmp_path, "compare", str(FIXTURES), "--offline", *arguments)
     assert done.returncode == 2
     assert told in done.stderr
     assert not list(tmp_path.glob("*.runs.jsonl"))
@@ -203,10 +180,10 @@ def test_what_can_not_be_compared_is_told_before_anything_is_spent(
 
 @pytest.mark.heavy
 def test_killed_it_goes_on_where_it_was(tmp_path: Path) -> None:
-    arguments, environment = command(tmp_path, "--repeats", "2")
+    arguments, home = [*RUN, *command(tmp_path, "--repeats", "2")], environment(tmp_path)
     for fewest in (5, 25):
         process = subprocess.Popen(
-            arguments, env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            arguments, env=home, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
         until = time.monotonic() + 120
         while len(records(tmp_path)) < fewest and time.monotonic() < until and process.poll() is None:
@@ -215,7 +192,7 @@ def test_killed_it_goes_on_where_it_was(tmp_path: Path) -> None:
         process.wait(30)
     before = len(records(tmp_path))
     assert 25 <= before < 80
-    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    done = subprocess.run(arguments, env=home, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
     assert re.search(rf"{before} runs are done; {80 - before} are left", done.stderr)
     found = records(tmp_path)

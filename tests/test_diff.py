@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import pytest
 from research.diff import diff, told
 from research.llm.messages import Request
 from research.store import Store
-from tests.conftest import ROOT
+from tests.commands import research
 from tests.shipped import Laboratory, copied, reply
 
 
@@ -92,24 +90,12 @@ async def test_a_run_that_failed_and_a_store_that_was_emptied(laboratory: Labora
 
 async def test_the_command(laboratory: Laboratory, tmp_path: Path) -> None:
     runs = [(await laboratory.ask(copied(tmp_path / name, name))).run.id for name in ("fixed", "snippets")]
-    environment = {**os.environ, "RESEARCH_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", "from research.cli import main; main()", "diff", *runs]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    home = tmp_path / "home"
+    done = research(home, "diff", *runs)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:3] == [f"− {runs[0]}", f"+ {runs[1]}", "pipeline: fixed → snippets"]
-    as_json = subprocess.run(
-        [*command, "--json"], env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=60
-    )
-    import json
-
+    as_json = research(home, "diff", *runs, "--json")
     assert json.loads(as_json.stdout)["setup"]["pipeline"] == ["fixed", "snippets"]
-    missing = subprocess.run(
-        [*command[:-1], "20250301-101530.123-aaaa"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=60,
-    )
+    missing = research(home, "diff", runs[0], "20250301-101530.123-aaaa")
     assert missing.returncode == 2
     assert "there is no run" in missing.stderr

@@ -15,11 +15,11 @@ import pytest
 from research.loading import load
 from research.settings import PIPELINES
 from research.stages import KINDS
+from tests.commands import FORKS
 from tests.conftest import PYTHONPATH, ROOT
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-RUN = [sys.executable, "-c", "from research.cli import main; main()"]
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
@@ -31,17 +31,15 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 def research(arguments: list[str], home: Path) -> str:
     """What the command prints, with 88 columns."""
-    environment = {
+    given = {
         **os.environ,
         "RESEARCH_HOME": str(home),
         "PYTHONPATH": PYTHONPATH,
         "COLUMNS": "88",
         "TERMINAL_WIDTH": "88",
     }
-    done = subprocess.run(
-        [*RUN, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=home
-    )
-    return done.stdout.decode().replace(str(home), "/home/you")
+    _, out, _ = FORKS.run(arguments, given, home, together=True)
+    return out.decode().replace(str(home), "/home/you")
 
 
 def alike(text: str) -> str:
@@ -103,8 +101,8 @@ def test_every_kind_and_key_is_documented() -> None:
 
 def commands(words: list[str]) -> list[list[str]]:
     """All commands and groups, as `--help` lists them."""
-    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
-    text = subprocess.run([*RUN, *words, "--help"], env=environment, capture_output=True, text=True, check=True).stdout
+    _, out, _ = FORKS.run([*words, "--help"], {**os.environ, "PYTHONPATH": PYTHONPATH}, ROOT)
+    text = out.decode()
     listed = re.search(r"^Commands:\n(.*)", text, re.MULTILINE | re.DOTALL)
     names = re.findall(r"^  (\w+)", listed[1], re.MULTILINE) if listed else []
     return [words, *(found for name in names for found in commands([*words, name]))]

@@ -19,7 +19,7 @@ from research.llm.messages import Attempt, Usage
 from research.serving.lines import LONGEST, TOO_LONG, UNFIT, UNREAD, Lines
 from research.settings import Settings
 from research.tiers import Tiers
-from tests.commands import RUN, environment, research
+from tests.commands import RUN, environment, research, with_sample_web
 from tests.shipped import Laboratory
 
 pytest.importorskip("mcp")
@@ -35,8 +35,10 @@ HELLO = {
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home whose sample web has been read already, once one test has used it."""
-    return tmp_path_factory.mktemp("kept")
+    """A home whose sample web has been read already."""
+    home = tmp_path_factory.mktemp("kept")
+    with_sample_web(home)
+    return home
 
 
 @asynccontextmanager

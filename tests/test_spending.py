@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,7 @@ from research.stages import KINDS
 from research.stages.job import Job
 from research.store import Store
 from tests import faults
-from tests.conftest import ROOT
+from tests.commands import research
 from tests.kinds import Bench
 from tests.kinds import pipeline as tiny
 from tests.loops import Loops
@@ -418,24 +416,16 @@ key_env = "MINE_API_KEY"
 local = false
 """
 PRICES = '[prices."mine:model-1"]\ninput = 1.0\noutput = 5.0\n'
-RUN = [sys.executable, "-c", "from research.cli import main; main()"]
 
 
 async def command(lab: Lab, home: Path, prices: str, *flags: str) -> tuple[int, str, str]:
     config = home / "config" / "research"
     config.mkdir(parents=True, exist_ok=True)
     (config / "config.toml").write_text(CONFIG.format(url=lab.provider.url("/v1")) + prices)
-    environment = {
-        **os.environ, "HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "RESEARCH_HOME": str(home / "data"),
-        "MINE_API_KEY": KEY, "PYTHONPATH": str(ROOT),
-    }  # fmt: skip
-    process = await asyncio.create_subprocess_exec(
-        *RUN, "ask", "--offline", *flags, "What is the US inflation rate?", cwd=home, env=environment,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    out, err = await asyncio.wait_for(process.communicate(), 60)
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
+    arguments = ["ask", "--offline", *flags, "What is the US inflation rate?"]
+    settings = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "MINE_API_KEY": KEY}
+    done = await asyncio.to_thread(research, home, *arguments, **settings)
+    return done.returncode, done.stdout, done.stderr
 
 
 async def test_the_command_line_under_caps(lab: Lab, tmp_path: Path) -> None:

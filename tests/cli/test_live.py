@@ -284,11 +284,11 @@ finally:
 """
     cheap = ("--cheap", "builtin", "--capable", "builtin")  # else a look for a local model server is one connection
     async with Replica() as web:
-        cold = await web.research(tmp_path, *ASK, *cheap, QUESTION, script=script)
+        cold = await web.scripted(script, tmp_path, *ASK, *cheap, QUESTION)
         assert cold.returncode == 0, cold.stderr
         assert "subprocess.Popen\n" in cold.stderr
         assert "'httpx'" in cold.stderr
-        warm = await web.research(tmp_path, *ASK, *cheap, QUESTION, script=script)
+        warm = await web.scripted(script, tmp_path, *ASK, *cheap, QUESTION)
         assert warm.stdout == cold.stdout
         assert "loaded: []\n" in warm.stderr
         assert "Popen" not in warm.stderr

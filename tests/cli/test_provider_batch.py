@@ -46,21 +46,18 @@ class Command:
             MODEL,
             *more,
         ]
-        self.environment = environment(home, ANTHROPIC_API_KEY=KEY, ANTHROPIC_BASE_URL=server.url(""))
+        self.settings = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": server.url("")}
 
     async def begin(self, *more: str) -> asyncio.subprocess.Process:
         pipe = subprocess.PIPE
         command = [*RUN, *self.arguments, *more]
         return await asyncio.create_subprocess_exec(
-            *command, env=self.environment, cwd=self.home, stdout=pipe, stderr=pipe
+            *command, env=environment(self.home, **self.settings), cwd=self.home, stdout=pipe, stderr=pipe
         )
 
     async def run(self, *more: str) -> tuple[int, str, str]:
-        process = await self.begin(*more)
-        out, told = await asyncio.wait_for(process.communicate(), 60)
-        assert b"Traceback" not in told, told.decode()
-        assert process.returncode is not None
-        return process.returncode, out.decode(), told.decode()
+        done = await asyncio.to_thread(research, self.home, *self.arguments, *more, **self.settings)
+        return done.returncode, done.stdout, done.stderr
 
     async def until(self, batches: int) -> None:
         """So many have been created at the provider, and the last has been looked at."""

@@ -33,7 +33,7 @@ def parsers() -> list[int]:
             fields = stat.read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if int(fields[1]) == os.getpid():
+        if int(fields[1]) == os.getpid() and fields[3] == stat.parent.name:  # each leads a session of its own
             found.append(int(stat.parent.name))
     return found
 
