@@ -83,7 +83,7 @@ def check(folder: Path, count: int, kills: int, longest: float, seed: int) -> No
 
 
 def test_killed_a_few_times(tmp_path: Path) -> None:
-    check(tmp_path, count=120, kills=4, longest=0.5, seed=1)
+    check(tmp_path, count=60, kills=3, longest=0.4, seed=1)
 
 
 @pytest.mark.heavy

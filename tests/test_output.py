@@ -220,9 +220,9 @@ def test_json_has_no_nan() -> None:
 def test_time_is_linear() -> None:
     start = time.process_time()
     for unit in ("<", "[", "`", "\u0301", "\x1b", "\n ", "\u202e", "1.", "://", "\\"):
-        text = unit * 200_000
+        text = unit * 50_000
         for encode in (output.clean, output.markdown, output.markdown_code, output.markdown_span, output.html):
             encode(text)
         output.csv_cell(text)
         output.as_json(text)
-    assert time.process_time() - start < 20
+    assert time.process_time() - start < 5

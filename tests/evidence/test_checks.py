@@ -102,6 +102,7 @@ def test_recall_and_precision() -> None:
     assert citation_precision(answer("It is old.", facts)) is None
 
 
+@pytest.mark.heavy
 def test_the_rules_tell_supported_claims_from_others(data: Callable[[str], Path]) -> None:
     lines = (data("claim-wice") / "dev" / "claims.jsonl").read_text(encoding="utf-8").splitlines()
     told: dict[bool, list[bool]] = {True: [], False: []}

@@ -146,4 +146,4 @@ def test_time_is_linear_in_the_page(unit: str) -> None:
         return time.process_time() - start
 
     # Quadratic work would take 64 times as long for 8 times the text.
-    assert took(160_000) < 30 * took(20_000) + 0.5
+    assert took(80_000) < 30 * took(10_000) + 0.5

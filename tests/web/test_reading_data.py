@@ -16,6 +16,7 @@ from research.web.reading import read_page
 Data = Callable[[str], Path]
 
 
+@pytest.mark.heavy
 def test_main_text_of_real_articles(data: Data) -> None:
     data("html-article-benchmark")
     scores = [
@@ -26,6 +27,7 @@ def test_main_text_of_real_articles(data: Data) -> None:
     assert statistics.mean(scores) >= 0.953  # 0.956 when pinned; 0.951 with trafilatura alone
 
 
+@pytest.mark.heavy
 def test_snippets_that_must_and_must_not_be_read(data: Data) -> None:
     data("html-trafilatura-eval")
     found = leaked = 0
@@ -91,6 +93,7 @@ def test_encodings_that_are_known_are_found(data: Data) -> None:
     assert wrong == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("order", ["forwards", "backwards"])
 def test_a_page_reads_the_same_whatever_was_read_before(data: Data, order: str) -> None:
     data("html-trafilatura-eval")
