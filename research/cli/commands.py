@@ -38,12 +38,12 @@ def _where_needed(whole: Any) -> Any:
     """
 
     def process_value(self: Any, ctx: Any, value: Any) -> Any:
-        if value is None:
-            converts = self.required or self.multiple
-        elif type(value) is str:  # which may stand for a path, or for one of several
+        if value is None and not self.required:
+            return () if self.multiple or self.nargs == -1 else None
+        if type(value) is str:  # which may stand for a path, or for one of several
             converts = self.type_descriptor.annotation is not str or self.callback is not None
         else:
-            converts = value is not self.default
+            converts = value is None or value is not self.default
         return whole(self, ctx, value) if converts else value
 
     return process_value
