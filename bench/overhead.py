@@ -12,7 +12,6 @@ import asyncio
 import resource
 import statistics
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +72,7 @@ INSTANT = {stage.__name__: stage for stage in (plan, search, rerank, fetch, extr
 def instant() -> Pipeline:
     """The fixed pipeline, with the work taken out of its stages."""
     kinds = {name: kind._replace(run=INSTANT.get(name, kind.run)) for name, kind in KINDS.items()}
-    kinds["search"] = replace(kinds["search"], join=joined)
+    kinds["search"] = kinds["search"]._replace(join=joined)
     return load(PIPELINES / "fixed.toml", kinds)
 
 
