@@ -12,19 +12,16 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from research.errors import ProviderError, RateLimitError, ResearchError, UnreachableError
 from research.limits.rates import Lane, Rates, Slot
+from research.llm.connections import Connections
 from research.llm.endpoint import Endpoint, Limits, authorization, most
 from research.llm.exchange import Exchange, Patience
 from research.llm.messages import Account, Attempt, Completion, Request, Unpaid, Usage
 from research.llm.redaction import cleaned, secrets_of, without
 from research.llm.retries import Retries
 from research.llm.wires import WIRES, Encoded
-
-if TYPE_CHECKING:
-    from research.transport import Client
 
 __all__ = ["Patience", "ProviderModel"]
 
@@ -44,7 +41,7 @@ class ProviderModel:
     patience: Patience = Patience()
     stream: bool = True
     sleep: Callable[[float], Awaitable[object]] = field(default=asyncio.sleep, repr=False)
-    _client: Client | None = field(default=None, init=False, repr=False)
+    connections: Connections = field(default_factory=Connections, init=False, repr=False)
 
     def __post_init__(self) -> None:
         here, limits = self.endpoint, self.endpoint.limits
@@ -77,17 +74,8 @@ class ProviderModel:
         )
         return await _Call(self, encoded, patience, account or Unpaid(), on_text).completion()
 
-    def client(self) -> Client:
-        if self._client is None:
-            from research.transport import Client
-
-            self._client = Client()
-        return self._client
-
     async def aclose(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        await self.connections.aclose()
 
 
 @dataclass
@@ -129,7 +117,7 @@ class _Call:
         self.on_text(text)
 
     async def _tried(self, exchange: Exchange) -> Completion:
-        client = self.model.client()  # its libraries take a while to import: not between slot and sending
+        client = self.model.connections.client()  # its libraries take a while to import: not between slot and sending
         needed, began = most(self.encoded.body), time.monotonic()
         async with self._entered(needed.input + needed.output) as slots:
             self.waited += time.monotonic() - began

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from research.errors import MalformedError, ProviderError, UnreachableError, UsageError
+from research.llm.connections import Connections
 from research.llm.endpoint import Endpoint, authorization
 from research.llm.failures import failure
 from research.llm.redaction import BLANK, secrets_of
@@ -15,7 +16,7 @@ from research.llm.wires import Encoded
 from research.llm.wires.base import load, words
 
 if TYPE_CHECKING:
-    from research.transport import Client, TransportError
+    from research.transport import TransportError
 
 Json = dict[str, Any]
 DEADLINE = 60.0  # seconds of a request that carries little
@@ -101,7 +102,7 @@ class Talk:
 
     endpoint: Endpoint
     headers: Mapping[str, str] = field(default_factory=dict)
-    _client: Client | None = field(default=None, init=False, repr=False)
+    _connections: Connections = field(default_factory=Connections, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._secrets = secrets_of(self.endpoint.key, self.endpoint.base_url)
@@ -151,7 +152,7 @@ class Talk:
         caps = Caps(wire=1 << 32, decoded=1 << 33)  # read line by line
         url = here.base_url.rstrip("/") + path
         try:
-            async with self.client().stream(
+            async with self._connections.client().stream(
                 method, url, deadline=deadline, headers=headers, content=content, params=params, caps=caps
             ) as reply:
                 if reply.status >= 300:
@@ -173,17 +174,8 @@ class Talk:
         failed.passing = error.passing
         return failed
 
-    def client(self) -> Client:
-        if self._client is None:
-            from research.transport import Client
-
-            self._client = Client()
-        return self._client
-
     async def aclose(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        await self._connections.aclose()
 
 
 def identity(value: Json, key: str = "id") -> str:
