@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from research.app import App, load_pipeline
-from research.batch import Batch
-from research.batches import recipe_of
+from research.batch import Batch, Choice, Gauge, LocalRows, Selection, recipe_of
 from research.cli.ending import for_many
 from research.limits.budget import Budget, Caps
 from research.limits.rates import Rates
@@ -34,9 +33,7 @@ from research.llm.messages import Model
 from research.pipeline import Pipeline
 from research.questions import Questions
 from research.results import Results
-from research.rows import Choice, LocalRows, Selection
 from research.settings import Settings
-from research.width import Gauge
 from tests.batches import DATES, Towers, question_file
 from tests.providers import Fixed, Provider
 

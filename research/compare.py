@@ -6,11 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from research.batches import Recipe
+from research.batch import LocalRows, Recipe, Selection
 from research.questions import Row
 from research.results import DONE
 from research.results.file import question_digest
-from research.rows import LocalRows, Selection
 
 if TYPE_CHECKING:
     from research.app import Asked

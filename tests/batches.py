@@ -13,17 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from research.app import App, Dates, load_pipeline
-from research.batch import Batch
-from research.batches import recipe_of
+from research.batch import Batch, Choice, Gauge, LocalRows, Selection, recipe_of
 from research.limits.budget import Budget, Caps
 from research.llm.messages import Account, Attempt, Completion, Request, Unpaid, Usage
 from research.llm.scripted import ScriptedModel
 from research.questions import Questions, Row
 from research.records import Hit, Outcome, Page
 from research.results import Results
-from research.rows import Choice, LocalRows, Selection
 from research.settings import Settings
-from research.width import Gauge
 
 ALL = Choice()
 FREE = Caps()

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from research.app import App
-from research.batch import Batch, Tally
-from research.batches import recipe_of
+from research.batch import Batch, Choice, Tally, recipe_of
 from research.compare import Schedule, Side, Turns
 from research.llm.messages import Request
 from research.llm.scripted import ScriptedModel
@@ -19,7 +18,6 @@ from research.pipeline import Pipeline
 from research.questions import Questions
 from research.report import Gathered, gather
 from research.results import Results
-from research.rows import Choice
 from research.settings import Settings
 from tests.shipped import DATES, SmallWeb, reply
 

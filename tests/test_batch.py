@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from research.app import App, load_pipeline
-from research.batch import Batch
+from research.batch import Batch, Choice, OtherRecipeError
 from research.errors import (
     AuthError,
     OutOfMoneyError,
@@ -29,7 +29,6 @@ from research.limits.budget import Caps
 from research.llm.messages import Request
 from research.questions import Questions, Row
 from research.results import Results, write_sheet
-from research.rows import Choice, OtherRecipeError
 from research.settings import Settings
 from tests.batches import DATES, Counting, Lab, content, question, reply, tower
 

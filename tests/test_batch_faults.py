@@ -12,16 +12,13 @@ from typing import Any
 import pytest
 
 from research.app import App, load_pipeline
-from research.batch import Batch
-from research.batches import recipe_of
+from research.batch import Batch, Choice, Gauge, LocalRows, Selection, recipe_of
 from research.limits.budget import Budget, Caps
 from research.limits.rates import Rates
 from research.llm.client import Patience, ProviderModel
 from research.questions import Questions, Row
 from research.results import Results
-from research.rows import Choice, LocalRows, Selection
 from research.settings import Settings
-from research.width import Gauge
 from tests.batches import DATES, Towers, question_file
 from tests.faults import Act, Received, reset
 from tests.providers import Provider, cut, speak, status

@@ -112,7 +112,7 @@ async def test_failed_runs_are_listed_and_run_again(tmp_path: Path, pipelines: l
 
 
 async def test_another_recipe_does_not_pass_for_the_same(tmp_path: Path, pipelines: list[Pipeline]) -> None:
-    from research.rows import OtherRecipeError
+    from research.batch import OtherRecipeError
 
     comparison = Comparison(tmp_path, pipelines[:2], towers(2))
     await comparison.run()

@@ -16,10 +16,10 @@ PACKAGE = ROOT / "research"
 # From the top down. A module may import those of lower layers, and of its own group.
 LAYERS = [
     {"cli"},
-    {"api", "serving", "batch", "batches", "stagewise", "compare", "judging", "report", "diff", "advise"},
+    {"api", "serving", "batch", "compare", "judging", "report", "diff", "advise"},
     {"app", "webs", "tiers", "forecast", "bounds"},
     {"ceilings", "rendering", "why", "drawing", "tally", "stages", "executor"},
-    {"loading", "making", "selection", "runs", "flights", "steps", "trying", "questions", "results", "rows", "width"},
+    {"loading", "making", "selection", "runs", "flights", "steps", "trying", "questions", "results"},
     {"mcp", "wiring", "artifacts"},
     {"pipeline"},
     {"kinds", "prompts", "journal", "ledger", "llm", "web", "evidence"},

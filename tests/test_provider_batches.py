@@ -14,19 +14,16 @@ from typing import Any
 import pytest
 
 from research.app import App, load_pipeline
-from research.batch import Batch
-from research.batches import recipe_of
+from research.batch import Batch, Gauge, LocalRows, Selection, recipe_of
+from research.batch.stagewise import Stagewise, stagewise, under_way
 from research.errors import StoreError, UsageError
 from research.limits.budget import Budget, Caps
 from research.llm.batching.collector import Collector
 from research.llm.batching.kept import Kept
 from research.questions import Questions, Row
 from research.results import Results
-from research.rows import LocalRows, Selection
 from research.settings import Settings
-from research.stagewise import Stagewise, stagewise, under_way
 from research.tiers import Tiers
-from research.width import Gauge
 from tests.batch_services import AnthropicServer, BatchServer, OpenAIServer
 from tests.batches import ALL, DATES, FREE, Lab, Towers, content, question_file, tower
 from tests.faults import hang, reset

@@ -48,8 +48,8 @@ def advise(
     json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
 ) -> None:
     """Swap one stage's tier at a time, all before it from the store, and tell which stages can go cheap."""
+    from ..batch import Choice
     from ..questions import Questions
-    from ..rows import Choice
     from .ending import run
 
     flags = {"cheap": cheap, "capable": capable, "search": search}

@@ -11,8 +11,8 @@ import typer
 from . import options
 
 if TYPE_CHECKING:
+    from ..batch import Choice
     from ..questions import Questions
-    from ..rows import Choice
 
 
 def batch(
@@ -62,8 +62,8 @@ def batch(
     web_date: options.WebDate = None,
 ) -> None:
     """Answer a file of questions; stopped or killed, the same command goes on."""
+    from ..batch import Choice
     from ..questions import Questions
-    from ..rows import Choice
     from .batch_provider import cancelled
     from .batch_run import answered, put_in_order
     from .ending import run

@@ -7,10 +7,10 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..batch import LocalRows, Selection
 from ..errors import UsageError
 from ..ledger import dollars
 from ..results import DONE, Results
-from ..rows import LocalRows, Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

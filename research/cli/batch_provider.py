@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ..batches import Account
+from ..batch import Account
 from ..errors import UsageError
 from .batch_view import View
 
@@ -27,7 +27,7 @@ def prepared(wish: Wish, settings: Settings, pipeline: Pipeline, tiers: Tiers, v
         if not wish.dry_run or wish.choice.sample is not None:
             refuse_what_is_under_way(wish, settings)
         return pipeline
-    from ..stagewise import stagewise
+    from ..batch.stagewise import stagewise
 
     if settings.deadline not in ("", "none"):
         raise UsageError(
@@ -43,7 +43,7 @@ def most(wish: Wish) -> int | None:
     """How many rows are at work at once, if that is to be said."""
     if not wish.provider_batch:
         return wish.parallel
-    from ..stagewise import rows_at_once
+    from ..batch.stagewise import rows_at_once
 
     return rows_at_once(wish.parallel)
 
@@ -53,7 +53,7 @@ def refuse_what_is_under_way(wish: Wish, settings: Settings) -> None:
     folder = Account.of(settings.home, wish.out).folder
     if not (folder / "provider.db").exists():
         return
-    from ..stagewise import under_way
+    from ..batch.stagewise import under_way
 
     if sent := under_way(folder):
         ids = ", ".join(one.id or one.name for one in sent)
@@ -65,8 +65,8 @@ def refuse_what_is_under_way(wish: Wish, settings: Settings) -> None:
 
 async def cancelled(wish: Wish) -> int:
     """Cancels the batches under way, and keeps what came of them."""
+    from ..batch.stagewise import Stagewise, under_way
     from ..settings import Settings
-    from ..stagewise import Stagewise, under_way
     from ..tiers import Tiers
 
     view = View.on(sys.stderr)

@@ -10,14 +10,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..batch import Batch
-from ..batches import Account, Recipe, explained, recipe_of
+from ..batch import Account, Batch, Gauge, LocalRows, OtherRecipeError, Recipe, Selection, explained, recipe_of
 from ..errors import StoreError, UsageError
 from ..limits.budget import Budget, Caps
 from ..output import clean
 from ..results import Results, write_sheet
-from ..rows import LocalRows, OtherRecipeError, Selection
-from ..width import Gauge
 from .batch_provider import most, prepared
 from .batch_view import View
 from .ending import for_many
@@ -26,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..app import App, Dates
+    from ..batch.stagewise import Stagewise
     from ..llm.messages import Model
     from ..pipeline import Pipeline
     from ..questions import Checked, Row
     from ..settings import Settings
-    from ..stagewise import Stagewise
     from ..tiers import Tiers
     from ..web.base import Web
     from .batch import Wish
@@ -150,7 +147,7 @@ class Job:
         account, work = Account.of(settings.home, wish.out), None
         bound: Mapping[str, Model] = tiers.models_of(pipeline)
         if wish.provider_batch:
-            from ..stagewise import Stagewise
+            from ..batch.stagewise import Stagewise
 
             bound = (work := Stagewise.of(bound, tiers, account.folder, view.line, gauge.check)).models
             stack.callback(work.collector.kept.close)

@@ -15,9 +15,8 @@ from ..output import clean, counted, on_one_line, span
 from .columns import columns, hung
 
 if TYPE_CHECKING:
-    from ..batch import Batch
+    from ..batch import Batch, LocalRows
     from ..questions import Row
-    from ..rows import LocalRows
 
 EVERY = 10.0  # seconds between plain lines, unless it is said otherwise
 RECENT = 60.0  # seconds over which the rate is taken

@@ -52,9 +52,9 @@ def compare(
     web_date: options.WebDate = None,
 ) -> None:
     """Run questions through several pipelines and report; stopped or killed, the same command goes on."""
+    from ..batch import Choice
     from ..errors import UsageError
     from ..questions import Questions
-    from ..rows import Choice
     from .compare_run import compared
     from .ending import run
 

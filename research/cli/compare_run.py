@@ -12,13 +12,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..batch import Batch
-from ..batches import Account, recipe_of
+from ..batch import Account, Batch, Gauge, recipe_of
 from ..compare import Schedule, Side, Turns, distinct
 from ..errors import StoreError, UsageError
 from ..results import Results
 from ..store import key_of
-from ..width import Gauge
 from .batch_run import checked
 from .batch_view import View
 from .ending import for_many

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from research.batch.width import MOST, PERIOD, Gauge, HaltedError, Width
 from research.errors import (
     AuthError,
     BudgetError,
@@ -26,7 +27,6 @@ from research.errors import (
 )
 from research.ledger import as_if_cold, paid
 from research.results import answered, failed, not_started
-from research.width import MOST, PERIOD, Gauge, HaltedError, Width
 
 if TYPE_CHECKING:
     from research.app import Asked
