@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 LIBRARIES = "asyncio, sqlite3, diskcache, typer, pydantic.fields, httpx, jinja2, rich.console, tomllib"
@@ -41,7 +42,7 @@ class Forks:
     ) -> tuple[int, bytes, bytes]:
         """The exit code (of a signal, its negative number), and what was printed; `together`, in one.
 
-        Raises: TimeoutError, after which the command has been killed.
+        Raises: TimeoutError, after which the command has been killed; EOFError where it took the others with it.
         """
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             given.write(stdin)
@@ -57,18 +58,23 @@ class Forks:
     def _called(self, call: list[object], files: list[io.BufferedRandom], seconds: float) -> int:
         if self._channel is None:
             self._channel = self._started()
-        self._channel.settimeout(seconds)
+        channel, self._channel = self._channel, None  # if this call fails half-way, the next one needs another
+        channel.settimeout(60)
         message = json.dumps(call).encode()
-        socket.send_fds(self._channel, [struct.pack("I", len(message))], [file.fileno() for file in files])
-        self._channel.sendall(message)
-        (pid,) = struct.unpack("i", self._channel.recv(4))
+        socket.send_fds(channel, [struct.pack("I", len(message))], [file.fileno() for file in files])
+        channel.sendall(message)
+        pid = _number(channel)
+        channel.settimeout(seconds)
         try:
-            (status,) = struct.unpack("i", self._channel.recv(4))
+            status = _number(channel)
         except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
-            self._channel.settimeout(10)
-            self._channel.recv(4)
+            with suppress(ProcessLookupError):  # it may just have ended
+                os.kill(pid, signal.SIGKILL)
+            channel.settimeout(10)
+            channel.recv(4)
+            self._channel = channel
             raise
+        self._channel = channel
         return os.waitstatus_to_exitcode(status)
 
     def _started(self) -> socket.socket:
@@ -83,6 +89,14 @@ class Forks:
         atexit.register(process.wait)
         atexit.register(ours.close)  # first: nothing more to come is its end
         return ours
+
+
+def _number(channel: socket.socket) -> int:
+    """Raises: EOFError where the process that forks has ended."""
+    head = channel.recv(4)
+    if not head:
+        raise EOFError("the process that forks has ended")
+    return int(struct.unpack("i", head)[0])
 
 
 def calls(channel: socket.socket) -> None:

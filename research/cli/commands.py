@@ -50,7 +50,8 @@ def _where_needed(whole: Any) -> Any:
 
 
 for parameter in TyperOption, TyperArgument:
-    parameter.process_value = _where_needed(parameter.process_value)  # type: ignore[method-assign]
+    if hasattr(parameter, "get_runtime_param"):  # an older typer converts otherwise, and has other values for none
+        parameter.process_value = _where_needed(parameter.process_value)  # type: ignore[method-assign]
 
 
 class Commands(TyperGroup):

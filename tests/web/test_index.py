@@ -204,6 +204,16 @@ async def test_a_tampered_page_is_never_given_out(index: Path, tmp_path: Path) -
             await web.search("consumer prices", 3)
 
 
+@pytest.mark.parametrize("table", ["documents", "pages"])
+async def test_rows_that_are_gone_are_told_and_not_stumbled_over(index: Path, table: str) -> None:
+    connection = sqlite3.connect(index)
+    connection.execute(f"DELETE FROM {table}")
+    connection.commit()
+    connection.close()
+    with LocalWeb(index, "docs") as web, pytest.raises(StoreError, match="damaged"):
+        await web.search("consumer prices", 3)
+
+
 async def test_overwritten_pages_of_the_file_are_told(index: Path) -> None:
     content = bytearray(index.read_bytes())
     content[4096:] = b"\xa5" * (len(content) - 4096)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from ...errors import StoreError, UsageError
 from ...records import Hit, Outcome, Page
@@ -102,7 +102,7 @@ class LocalWeb:
             return work()
 
     def _search(self, query: str, wanted: str, top: int) -> list[Hit]:
-        rows = [self._connection.execute(_SHOWN, (number,)).fetchone() for number in self._best(wanted, top)]
+        rows = [self._row(_SHOWN, number) for number in self._best(wanted, top)]
         return [self._hit(query, rank, *row) for rank, row in enumerate(rows, 1)]
 
     def _best(self, wanted: str, top: int) -> list[int]:
@@ -114,9 +114,19 @@ class LocalWeb:
                 break
             limit *= 4  # the ties at the end of the list go on
         last = found[min(top, len(found)) - 1][1] if found else 0.0
-        tied = [(score, *self._connection.execute(_URL, (number,)).fetchone(), number)
-                for number, score in found if score <= last]  # fmt: skip
+        tied = [(score, *self._row(_URL, number), number) for number, score in found if score <= last]
         return [number for _, _, number in sorted(tied)[:top]]
+
+    def _row(self, statement: str, number: int) -> tuple[str, ...]:
+        """What the index must hold of a document whose words it holds.
+
+        Raises: StoreError.
+        """
+        row: tuple[str, ...] | None = self._connection.execute(statement, (number,)).fetchone()
+        return row or self._damaged()
+
+    def _damaged(self) -> NoReturn:
+        raise StoreError(f"The index {self._path} is damaged: delete it and {schema.AGAIN}.")
 
     def _hit(self, query: str, rank: int, url: str, title: str, told: str, record: str, content: str) -> Hit:
         from .snippets import plain, snippet
@@ -135,6 +145,6 @@ class LocalWeb:
         return self._page(*row)
 
     def _page(self, title: str, told: str, record: str, content: str) -> Page:
-        if schema.content_digest(title, told, record) == content:
-            return Page.model_validate_json(record)
-        raise StoreError(f"The index {self._path} is damaged: delete it and {schema.AGAIN}.")
+        if schema.content_digest(title, told, record) != content:
+            self._damaged()
+        return Page.model_validate_json(record)

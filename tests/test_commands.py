@@ -1,0 +1,50 @@
+"""How commands are run: typer's conversion left out where it can be, and the forks in which tests call them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PYTHONPATH
+from tests.forks import Forks
+
+OLDER = """
+from typer import core
+core.TyperOption.process_value = core.TyperArgument.process_value = own = lambda self, ctx, value: value
+del core._TyperParameter.get_runtime_param
+import research.cli.commands
+assert core.TyperOption.process_value is core.TyperArgument.process_value is own
+"""
+STAND_IN = """
+import os, sys, time
+def main():
+    match sys.argv[1:]:
+        case ["sleep"]: time.sleep(60)
+        case ["die"]: os.kill(os.getppid(), 9)
+        case ["big"]: print("x" * 3_000_000, end="")
+        case ["read"]: print(len(sys.stdin.buffer.read()), end="")
+        case ["fall"]: os.kill(os.getpid(), 9)
+"""
+
+
+def test_an_older_typer_converts_all_by_itself() -> None:
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
+    subprocess.run([sys.executable, "-c", OLDER], env=environment, check=True, timeout=60)
+
+
+def test_forks_outlive_commands_that_hang_or_fall(tmp_path: Path) -> None:
+    (tmp_path / "research").mkdir()
+    (tmp_path / "research" / "__init__.py").touch()
+    (tmp_path / "research" / "cli.py").write_text(STAND_IN)
+    forks = Forks(str(tmp_path))
+    with pytest.raises(TimeoutError):
+        forks.run(["sleep"], {}, tmp_path, seconds=0.01)
+    assert forks.run(["fall"], {}, tmp_path) == (-9, b"", b"")
+    assert forks.run(["read"], {}, tmp_path, stdin=b"z" * 2_000_000) == (0, b"2000000", b"")
+    with pytest.raises(EOFError):
+        forks.run(["die"], {}, tmp_path)
+    assert forks.run(["big"], {}, tmp_path) == (0, b"x" * 3_000_000, b"")
