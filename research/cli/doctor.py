@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from . import options
+
 if TYPE_CHECKING:
     from ..settings import Settings
     from ..tiers import Tiers
@@ -27,10 +29,8 @@ def doctor(
     live: Annotated[
         bool, typer.Option("--live", help="Ask each tier's model and each engine once, which may cost a little.")
     ] = False,
-    cheap: Annotated[str | None, typer.Option(help="The model of the cheap tier.", metavar="PROVIDER:MODEL")] = None,
-    capable: Annotated[
-        str | None, typer.Option(help="The model of the capable tier.", metavar="PROVIDER:MODEL")
-    ] = None,
+    cheap: options.Cheap = None,
+    capable: options.Capable = None,
     search: Annotated[str | None, typer.Option(help="What to search.", metavar="WEB")] = None,
 ) -> None:
     """Show every setting with its origin, which keys are set, and what can be reached."""

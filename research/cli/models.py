@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from . import options
 
 if TYPE_CHECKING:
     from ..tiers import Tiers
 
 
-def models(
-    cheap: Annotated[str | None, typer.Option(help="The model of the cheap tier.", metavar="PROVIDER:MODEL")] = None,
-    capable: Annotated[
-        str | None, typer.Option(help="The model of the capable tier.", metavar="PROVIDER:MODEL")
-    ] = None,
-) -> None:
+def models(cheap: options.Cheap = None, capable: options.Capable = None) -> None:
     """Tell what the tiers mean, what they cost, and which providers there are."""
     from ..output import clean
     from ..settings import Settings
