@@ -10,13 +10,16 @@ import typer
 
 from . import options
 from .compare import Wish, runs_file
+from .groups import Backends, Conditions, Spending, Subset, ungrouped
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
     from .compare_run import Comparing
 
 
+@ungrouped
 def advise(
+    *,
     questions: options.Questions,
     pipeline: Annotated[
         str, typer.Option("-p", "--pipeline", help="The pipeline whose stages are advised on.")
@@ -28,23 +31,12 @@ def advise(
         list[Path] | None, typer.Option("-o", "--out", help="Write a report too: .html, .md, .json or .csv.")
     ] = None,
     repeats: options.Repeats = 1,
-    cheap: options.Cheap = None,
-    capable: options.Capable = None,
-    search: options.Search = None,
-    offline: options.Offline = False,
-    world: options.World = None,
-    max_usd: options.MaxUsd = None,
-    max_calls: options.MaxCalls = None,
-    deadline: options.Deadline = None,
-    yes: options.Yes = False,
-    limit: options.Limit = None,
-    sample: options.Sample = None,
-    seed: options.Seed = 0,
+    backends: Backends,
+    spending: Spending,
+    subset: Subset,
     skip_bad: options.SkipBad = False,
     force: options.Force = False,
-    parallel: options.Parallel = None,
-    as_of: options.AsOf = None,
-    web_date: options.WebDate = None,
+    conditions: Conditions,
     json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
 ) -> None:
     """Swap one stage's tier at a time, all before it from the store, and tell which stages can go cheap."""
@@ -52,15 +44,13 @@ def advise(
     from ..questions import Questions
     from .ending import run
 
-    flags = {"cheap": cheap, "capable": capable, "search": search}
-    flags |= {"max_usd": max_usd, "max_calls": max_calls, "deadline": deadline}
     file = runs_file(out) if out else _kept(questions, pipeline, stages)
-    choice = Choice(limit, sample, seed, False, force or not out)  # nobody has named a file that could be overwritten
+    choice = Choice(*subset, force=force or not out)  # nobody has named a file that could be overwritten
     wish = Wish(
-        Questions(questions), file, flags, choice, offline, world, yes, False, skip_bad, False, False, json, parallel,
-        as_of, web_date, tuple(out or ()), (pipeline,), repeats,
+        Questions(questions), file, choice, skip_bad, backends, spending, conditions,
+        outs=tuple(out or ()), pipelines=(pipeline,), repeats=repeats,
     )  # fmt: skip
-    run(_bought(wish) if stages else _advised(wish))
+    run(_bought(wish, json) if stages else _advised(wish, json))
 
 
 def _kept(questions: Path, pipeline: str, stages: bool) -> Path:
@@ -73,7 +63,7 @@ def _kept(questions: Path, pipeline: str, stages: bool) -> Path:
     return folder / f"{key_of([str(questions.resolve()), pipeline, stages])[:24]}.runs.jsonl"
 
 
-async def _advised(wish: Wish) -> int:
+async def _advised(wish: Wish, json: bool) -> int:
     from ..advise import advice, swaps, told
     from ..app import load_pipeline
     from ..errors import UsageError
@@ -89,7 +79,7 @@ async def _advised(wish: Wish) -> int:
             )
         code = await comparing.run()
         made = advice(comparing.gathered().trials, pipeline, found)
-        if wish.json:
+        if json:
             _print_json(
                 [
                     {"stage": one.stage, "tier": one.was, "needs_capable": one.needs_capable, "told": one.told}
@@ -102,14 +92,14 @@ async def _advised(wish: Wish) -> int:
     return code
 
 
-async def _bought(wish: Wish) -> int:
+async def _bought(wish: Wish, json: bool) -> int:
     from ..advise import LADDER_PIPELINES, bought
     from ..app import load_pipeline
 
     async with _comparing(wish, [load_pipeline(name) for name in LADDER_PIPELINES]) as comparing:
         code = await comparing.run()
         lines = [*bought(comparing.gathered().trials)]
-        if wish.json:
+        if json:
             _print_json(lines)
         else:
             _print(lines)

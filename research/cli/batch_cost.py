@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..questions import Row
     from ..tiers import Tiers
     from .batch import Wish
+    from .groups import Backends
 
 # Student's t for a two-sided interval of 95 %, by degrees of freedom: 1 to 30, then that of the normal distribution.
 T95 = (
@@ -51,9 +52,9 @@ def tell(wish: Wish, pipeline: Pipeline, tiers: Tiers) -> None:
     if not lengths:
         print("No row is left to be run.")
         return
-    rows, sums = _forecast(wish, pipeline, tiers, "x" * round(statistics.fmean(lengths)))
+    rows, sums = _forecast(wish.backends, pipeline, tiers, "x" * round(statistics.fmean(lengths)))
     print("For a question of mean length:\n")
-    printed([*table(rows, sums, room()), "", str(cost(wish, pipeline, tiers, selection.left()))])
+    printed([*table(rows, sums, room()), "", str(cost(wish.backends, pipeline, tiers, selection.left()))])
 
 
 def _selection(wish: Wish) -> Selection:
@@ -64,7 +65,7 @@ def _selection(wish: Wish) -> Selection:
     return Selection(wish.questions, wish.choice, results.past)
 
 
-def cost(wish: Wish, pipeline: Pipeline, tiers: Tiers, rows: Iterable[Row]) -> Cost:
+def cost(backends: Backends, pipeline: Pipeline, tiers: Tiers, rows: Iterable[Row]) -> Cost:
     """The worst case is that of the longest question, as often as there are rows."""
     count = length = 0
     longest = ""
@@ -72,18 +73,18 @@ def cost(wish: Wish, pipeline: Pipeline, tiers: Tiers, rows: Iterable[Row]) -> C
         count += 1
         length += len(row.question.text)
         longest = max(longest, row.question.text, key=lambda text: len(text.encode()))
-    mean = _forecast(wish, pipeline, tiers, "x" * round(length / max(1, count)))[1]
-    worst = _forecast(wish, pipeline, tiers, longest)[1]
+    mean = _forecast(backends, pipeline, tiers, "x" * round(length / max(1, count)))[1]
+    worst = _forecast(backends, pipeline, tiers, longest)[1]
     return Cost(count, count * mean["usd"], count * worst["worst_usd"] if count else 0, worst["unknown"])
 
 
-def _forecast(wish: Wish, pipeline: Pipeline, tiers: Tiers, question: str) -> tuple[list, dict]:  # type: ignore[type-arg]
+def _forecast(backends: Backends, pipeline: Pipeline, tiers: Tiers, question: str) -> tuple[list, dict]:  # type: ignore[type-arg]
     from ..forecast import Terms, forecast, total
     from .forecast import fees
 
     names = dict.fromkeys(model for stage in pipeline.stages.values() for model in stage.models)
     models = {name: tiers.named(name) for name in names}
-    engines = fees(tiers, wish.offline or wish.world is not None)
+    engines = fees(tiers, backends.recorded)
     rows = forecast(pipeline, question, Terms(models, tiers.prices.price, tiers.thinking, engines))
     return rows, total(rows)
 
@@ -91,20 +92,20 @@ def _forecast(wish: Wish, pipeline: Pipeline, tiers: Tiers, question: str) -> tu
 def agreed(wish: Wish, pipeline: Pipeline, tiers: Tiers, rows: LocalRows) -> None:
     """Raises: UsageError if it may cost money, and neither --max-usd nor --yes says how much may be spent."""
     capped = tiers.settings.max_usd not in ("", "none")
-    if capped or wish.yes or not rows.left or is_free(wish, pipeline, tiers):
+    if capped or wish.spending.yes or not rows.left or is_free(wish.backends, pipeline, tiers):
         return
-    told = cost(wish, pipeline, tiers, rows.selection.left())
+    told = cost(wish.backends, pipeline, tiers, rows.selection.left())
     if told.worst or told.unknown:
         raise UsageError(f"{told}. Add --max-usd DOLLARS as a cap, or --yes to spend without one")
 
 
-def is_free(wish: Wish, pipeline: Pipeline, tiers: Tiers) -> bool:
+def is_free(backends: Backends, pipeline: Pipeline, tiers: Tiers) -> bool:
     """Whether all models and engines cost nothing."""
     from .forecast import fees
 
     names = dict.fromkeys(model for stage in pipeline.stages.values() for model in stage.models)
     free = all(tiers.prices.free(tiers.named(name)) for name in names)
-    return free and not any(fee != 0 for fee in fees(tiers, wish.offline or wish.world is not None).values())
+    return free and not any(fee != 0 for fee in fees(tiers, backends.recorded).values())
 
 
 def tell_projection(wish: Wish, rows: LocalRows, recipe: str) -> None:

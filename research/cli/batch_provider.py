@@ -42,10 +42,10 @@ def prepared(wish: Wish, settings: Settings, pipeline: Pipeline, tiers: Tiers, v
 def most(wish: Wish) -> int | None:
     """How many rows are at work at once, if that is to be said."""
     if not wish.provider_batch:
-        return wish.parallel
+        return wish.conditions.parallel
     from ..batch.stagewise import rows_at_once
 
-    return rows_at_once(wish.parallel)
+    return rows_at_once(wish.conditions.parallel)
 
 
 def refuse_what_is_under_way(wish: Wish, settings: Settings) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..settings import Settings
     from ..tiers import Tiers
     from ..web.base import Web
+    from . import groups
     from .batch import Wish
 
 
@@ -64,7 +65,7 @@ async def answered(wish: Wish) -> int:
         results.close()
 
 
-def checked(wish: Wish, view: View) -> Checked:
+def checked(wish: groups.Wish, view: View) -> Checked:
     """Reads the question file, and tells what it holds.
 
     Raises: UsageError for a file with bad rows, unless they are to be left out.
@@ -85,6 +86,26 @@ def checked(wish: Wish, view: View) -> Checked:
     answers = f", {found.answers:,} with reference answers" if found.answers else ""
     view.line(f"{file.path}: {found.rows:,} questions{told}{answers}")
     return found
+
+
+def stored(what: str, settings: Settings, models: Mapping[str, Model], tiers: Tiers, view: View) -> App:
+    """Raises: StoreError if there can be no store, which `what` needs."""
+    from ..app import App
+
+    app = App(settings, models, view.line, tiers.prices.price, tiers.prices.search_fee)
+    if app.store.folder is None:
+        raise StoreError(
+            f"{what} needs its store: without it nothing could be taken up again. Set "
+            "RESEARCH_HOME to a folder that can be written"
+        )
+    return app
+
+
+def web_of(wish: groups.Wish, settings: Settings, app: App, view: View) -> AbstractAsyncContextManager[Web]:
+    from ..webs import opened
+
+    offline, world, workers = wish.backends.offline, wish.backends.world, min(4, os.cpu_count() or 1)
+    return opened(settings, app.store, view.line, offline=offline, world=world, workers=workers)
 
 
 def check_out(wish: Wish) -> None:
@@ -140,9 +161,6 @@ class Job:
         stack: AsyncExitStack, count: int,
     ) -> Job:  # fmt: skip
         """Raises: UsageError, StoreError."""
-        from ..app import App
-        from ..webs import opened
-
         gauge = Gauge()
         account, work = Account.of(settings.home, wish.out), None
         bound: Mapping[str, Model] = tiers.models_of(pipeline)
@@ -153,20 +171,13 @@ class Job:
             stack.callback(work.collector.kept.close)
         models = {name: gauge.model(model) for name, model in bound.items()}
         stack.push_async_callback(tiers.aclose)
-        app = App(settings, models, view.line, tiers.prices.price, tiers.prices.search_fee)
+        app = stored("a batch", settings, models, tiers, view)
         stack.callback(app.close)
-        if app.store.folder is None:
-            raise StoreError(
-                "a batch needs its store: without it nothing could be taken up again. Set "
-                "RESEARCH_HOME to a folder that can be written"
-            )
-        workers = min(4, os.cpu_count() or 1)
-        way = opened(settings, app.store, view.line, offline=wish.offline, world=wish.world, workers=workers)
-        web = await stack.enter_async_context(way)
+        web = await stack.enter_async_context(web_of(wish, settings, app, view))
         web = web if work is None else work.watched(web)
         if results.is_new:
             account.forget()
-        dates = account.dates(results, web, wish.as_of, wish.web_date)
+        dates = account.dates(results, web, wish.conditions.as_of, wish.conditions.web_date)
         await stack.enter_async_context(app.serving(pipeline))
         recipe = recipe_of(app, pipeline, web, dates)
         rows = LocalRows(

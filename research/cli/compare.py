@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from . import batch, options
+from . import groups, options
+from .groups import Backends, Conditions, Spending, Subset, ungrouped
 
 Outs = Annotated[
     list[Path],
@@ -16,18 +17,16 @@ Outs = Annotated[
 ]
 
 
+@ungrouped
 def compare(
+    *,
     questions: options.Questions,
     out: Outs,
     pipeline: Annotated[
         list[str], typer.Option("-p", "--pipeline", help="A pipeline's name or file; give at least two.")
     ],
     repeats: options.Repeats = 1,
-    cheap: options.Cheap = None,
-    capable: options.Capable = None,
-    search: options.Search = None,
-    offline: options.Offline = False,
-    world: options.World = None,
+    backends: Backends,
     isolate: Annotated[
         bool,
         typer.Option(
@@ -38,18 +37,11 @@ def compare(
         bool, typer.Option("--judge", help="Let the capable model compare the answers too, each pair in both orders.")
     ] = False,
     price_as: options.PriceAs = None,
-    max_usd: options.MaxUsd = None,
-    max_calls: options.MaxCalls = None,
-    deadline: options.Deadline = None,
-    yes: options.Yes = False,
-    limit: options.Limit = None,
-    sample: options.Sample = None,
-    seed: options.Seed = 0,
+    spending: Spending,
+    subset: Subset,
     skip_bad: options.SkipBad = False,
     force: options.Force = False,
-    parallel: options.Parallel = None,
-    as_of: options.AsOf = None,
-    web_date: options.WebDate = None,
+    conditions: Conditions,
 ) -> None:
     """Run questions through several pipelines and report; stopped or killed, the same command goes on."""
     from ..batch import Choice
@@ -60,18 +52,16 @@ def compare(
 
     if len(pipeline) < 2:
         raise UsageError("compare needs two pipelines at least: -p fixed -p tool-use")
-    flags = {"cheap": cheap, "capable": capable, "search": search}
-    flags |= {"max_usd": max_usd, "max_calls": max_calls, "deadline": deadline}
-    choice = Choice(limit, sample, seed, False, force)
+    choice = Choice(*subset, force=force)
     wish = Wish(
-        Questions(questions), runs_file(out), flags, choice, offline, world, yes, False, skip_bad, False, False, False,
-        parallel, as_of, web_date, tuple(out), tuple(pipeline), repeats, isolate, judge, price_as,
+        Questions(questions), runs_file(out), choice, skip_bad, backends, spending, conditions,
+        outs=tuple(out), pipelines=tuple(pipeline), repeats=repeats, isolate=isolate, judge=judge, price_as=price_as,
     )  # fmt: skip
     run(compared(wish))
 
 
-@dataclass(frozen=True)
-class Wish(batch.Wish):
+@dataclass(frozen=True, kw_only=True)
+class Wish(groups.Wish):
     """What the command line asks for. `out` is the file of the runs, `outs` are the reports."""
 
     outs: tuple[Path, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..batch import Account, Batch, Gauge, recipe_of
 from ..compare import Schedule, Side, Turns, distinct
-from ..errors import StoreError, UsageError
+from ..errors import UsageError
 from ..results import Results
 from ..store import key_of
-from .batch_run import checked
+from .batch_run import checked, stored, web_of
 from .batch_view import View
 from .ending import for_many
 
@@ -73,28 +72,17 @@ class Arms:
 
     async def one(self, name: str = "") -> tuple[App, Web]:
         """Raises: StoreError if there can be no store."""
-        from ..app import App
-        from ..webs import opened
-
         if name not in self._opened:
             settings = self.settings
             if name:
                 folder = key_of([str(self.wish.out.resolve()), name])[:24]
                 settings = settings._replace(home=settings.home / "isolated" / folder)
-            app = App(settings, self.models, self.view.line, self.tiers.prices.price, self.tiers.prices.search_fee)
+            app = stored("a comparison", settings, self.models, self.tiers, self.view)
             self.stack.callback(app.close)
-            if app.store.folder is None:
-                raise StoreError(
-                    "a comparison needs its store: without it nothing could be taken up again. Set "
-                    "RESEARCH_HOME to a folder that can be written"
-                )
             if name:
                 app.runs = self._opened[""][0].runs
-            way = opened(
-                self.settings, app.store, self.view.line, offline=self.wish.offline, world=self.wish.world,
-                workers=min(4, os.cpu_count() or 1),
-            )  # fmt: skip
-            self._opened[name] = app, await self.stack.enter_async_context(way)
+            web = web_of(self.wish, self.settings, app, self.view)
+            self._opened[name] = app, await self.stack.enter_async_context(web)
         return self._opened[name]
 
 
@@ -144,7 +132,7 @@ class Comparing:
         account = Account.of(self.settings.home, wish.out)
         if self.results.is_new:
             account.forget()
-        self.dates = account.dates(self.results, self.web, wish.as_of, wish.web_date)
+        self.dates = account.dates(self.results, self.web, wish.conditions.as_of, wish.conditions.web_date)
         self.caps = Caps.parse(
             self.settings.max_usd or None, self.settings.max_calls or None, self.settings.deadline or None
         )
@@ -155,7 +143,7 @@ class Comparing:
         schedule = Schedule(wish.questions, wish.choice, self.results.past, sides=self.sides, repeats=wish.repeats)
         recipes = {side.name: side.recipe.digest for side in self.sides}
         self.turns = Turns(schedule, self.results, recipes=recipes, notes=self.notes())
-        width = wish.parallel or (1 if wish.isolate else AT_ONCE)
+        width = wish.conditions.parallel or (1 if wish.isolate else AT_ONCE)
         made = {"pipeline": "", "recipe": "", **self.dates._asdict()}
         self.batch = Batch(self.turns, self.ask, made, gauge, width, self.caps.seconds, view.tell)
         for told in unsaid:
@@ -181,7 +169,7 @@ class Comparing:
         return {
             "command": shlex.join(["research", *sys.argv[1:]]),
             "questions": wish.questions.path.name,
-            "parallel": wish.parallel or (1 if wish.isolate else AT_ONCE),
+            "parallel": wish.conditions.parallel or (1 if wish.isolate else AT_ONCE),
             "isolated": wish.isolate,
             "prices": "all models are free" if free else self.tiers.prices.list_name,
         }
@@ -219,13 +207,13 @@ class Comparing:
         """Raises: UsageError if it may cost money, and neither --max-usd nor --yes says how much may be spent."""
         from .batch_cost import Cost, cost, is_free
 
-        if self.settings.max_usd not in ("", "none") or self.wish.yes or not self.turns.left:
+        if self.settings.max_usd not in ("", "none") or self.wish.spending.yes or not self.turns.left:
             return
-        priced = [pipeline for pipeline in self.pipelines if not is_free(self.wish, pipeline, self.tiers)]
-        rows = [*self.turns.selection.left()]
+        backends, tiers, rows = self.wish.backends, self.tiers, [*self.turns.selection.left()]
         told = [
-            cost(self.wish, pipeline, self.tiers, [row for row in rows if getattr(row, "side", "") == pipeline.name])
-            for pipeline in priced
+            cost(backends, pipeline, tiers, [row for row in rows if getattr(row, "side", "") == pipeline.name])
+            for pipeline in self.pipelines
+            if not is_free(backends, pipeline, tiers)
         ]
         total = Cost(
             len(rows), math.fsum(one.usd for one in told), math.fsum(one.worst for one in told),

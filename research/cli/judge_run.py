@@ -39,7 +39,7 @@ async def judged(comparing: Comparing, judge: Judge) -> None:
     Raises: BudgetError at the cap. What the judge could not say is told.
     """
     recipe = key_of(judge.recipe)[:32]
-    slots = asyncio.Semaphore(comparing.wish.parallel or AT_ONCE)
+    slots = asyncio.Semaphore(comparing.wish.conditions.parallel or AT_ONCE)
     try:
         async with asyncio.TaskGroup() as group:
             for first, second in pairs(comparing):

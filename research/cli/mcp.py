@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from .groups import Backends, ungrouped
 
+
+@ungrouped
 def mcp(
+    *,
     pipeline: Annotated[
         str | None, typer.Option("-p", "--pipeline", help="What answers unless a call names a shipped one.")
     ] = None,
-    cheap: Annotated[str | None, typer.Option(help="The model of the cheap tier.", metavar="PROVIDER:MODEL")] = None,
-    capable: Annotated[
-        str | None, typer.Option(help="The model of the capable tier.", metavar="PROVIDER:MODEL")
-    ] = None,
-    search: Annotated[
-        str | None,
-        typer.Option(help="Engines to search, the next where one fails: brave,local:NAME.", metavar="NAMES"),
-    ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Ask the bundled sample web.")] = False,
-    world: Annotated[
-        Path | None, typer.Option("--world", help="Ask a recorded web and nothing else.", metavar="FILE")
-    ] = None,
+    backends: Backends,
     max_usd: Annotated[
         str | None,
         typer.Option(help='The most that the session may spend; "none" lifts the default.', metavar="DOLLARS"),
@@ -38,12 +30,11 @@ def mcp(
     """Offer ask, search and fetch to MCP clients, over stdio."""
     from .ending import run
 
-    flags = {"cheap": cheap, "capable": capable, "pipeline": pipeline, "search": search}
-    flags |= {"max_usd": max_usd, "max_calls": max_calls, "deadline": deadline}
-    run(served(flags, offline, world, fetch_any))
+    flags = {"pipeline": pipeline, "max_usd": max_usd, "max_calls": max_calls, "deadline": deadline}
+    run(served(flags, backends, fetch_any))
 
 
-async def served(flags: dict[str, str | None], offline: bool, world: Path | None, fetch_any: bool) -> int:
+async def served(flags: dict[str, str | None], backends: Backends, fetch_any: bool) -> int:
     """Serves until the client leaves."""
     from ..app import App, load_pipeline
     from ..pipeline import TIERS
@@ -54,13 +45,13 @@ async def served(flags: dict[str, str | None], offline: bool, world: Path | None
     from ..webs import opened
     from .ending import for_many
 
-    settings = Settings.read(flags)
+    settings = Settings.read(flags | backends.settings)
     tiers = Tiers(settings, notice)
     own = tiers.fitted(load_pipeline(settings.pipeline))
     names = dict.fromkeys([*TIERS, *(name for stage in own.stages.values() for name in stage.models)])
     app = App(settings, tiers.models(names), notice, tiers.prices.price, tiers.prices.search_fee)
     try:
-        async with opened(settings, app.store, notice, offline=offline, world=world) as web:
+        async with opened(settings, app.store, notice, offline=backends.offline, world=backends.world) as web:
             for_many()
             await serve(Serving(settings, tiers, app, web, fetch_any))
     finally:

@@ -18,21 +18,9 @@ World = Annotated[Path | None, typer.Option("--world", help="Ask a recorded web 
 AsOf = Annotated[str | None, typer.Option(help="The date that prompts are told.", metavar="DATE")]
 WebDate = Annotated[str | None, typer.Option(help="The day whose web is asked.", metavar="DATE")]
 
-# Of commands that run many questions
-MaxUsd = Annotated[
-    str | None, typer.Option(help="The most that all commands on this --out may spend.", metavar="DOLLARS")
-]
-MaxCalls = Annotated[str | None, typer.Option(help="The most model calls of theirs.", metavar="N")]
-Deadline = Annotated[str | None, typer.Option(help="Seconds that one question may take.", metavar="SECONDS")]
-Yes = Annotated[bool, typer.Option("--yes", help="Spend without --max-usd.")]
-Limit = Annotated[int | None, typer.Option(help="Only the first N questions.", metavar="N", min=1)]
-Sample = Annotated[int | None, typer.Option(help="Only N questions drawn at random.", metavar="N", min=1)]
-Seed = Annotated[int, typer.Option(help="Which random questions.", metavar="S")]
+# Of commands that run many questions; see `groups`
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without rows that can't be read.")]
 Force = Annotated[bool, typer.Option("--force", help="Run again what another recipe has answered, and replace it.")]
-Parallel = Annotated[
-    int | None, typer.Option(help="The most questions at once; found out unless set.", metavar="N", min=1)
-]
 
 # Of commands that compare
 Questions = Annotated[

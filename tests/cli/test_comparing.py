@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from research.cli.groups import Conditions
 from research.cli.judge_run import judged
 from research.errors import UsageError
 from research.judging import Judge
@@ -81,7 +82,7 @@ async def test_a_judge_beside_a_comparison(tmp_path: Path) -> None:
     judge = Judge(model, Store(tmp_path / "store"), lambda _name, usage: usage.input)
     results = Results(comparison.file)
     session = Session(
-        file=comparison.file, runs=Runs(tmp_path / "home" / "runs"), results=results, dates=DATES, wish=SimpleNamespace(parallel=2),
+        file=comparison.file, runs=Runs(tmp_path / "home" / "runs"), results=results, dates=DATES, wish=SimpleNamespace(conditions=Conditions(parallel=2)),
         sides=[SimpleNamespace(name=name) for name in ("fixed", "snippets")], view=SimpleNamespace(line=print),
     )  # fmt: skip
     try:
