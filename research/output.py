@@ -1,4 +1,4 @@
-"""Text of strangers, encoded for where it goes: a terminal, Markdown, HTML, CSV, JSON.
+"""Text of strangers, encoded for where it goes: a terminal, Markdown, CSV, JSON. HTML is escaped by its templates.
 
 Whatever is printed or written passes through here once, at the end. Each function takes
 plain text and gives text that its reader shows and does not obey.
@@ -149,21 +149,7 @@ def terminal_link(address: str, label: str) -> str:
     return f"{_ESC}]8;;{address}{_ESC}\\{shown}{_ESC}]8;;{_ESC}\\" if address else shown
 
 
-# HTML, CSV, JSON --------------------------------------------------------------------------
-
-
-def html(text: str) -> str:
-    """`text` for the inside of an element or of a quoted attribute."""
-    from html import escape
-
-    return escape(clean(text), quote=True)
-
-
-def html_link(url: str, label: str, quote: str = "") -> str:
-    """A link that tells its target nothing, opened at `quote` if there is one; the label alone for no web address."""
-    address = at_quote(url, quote) if quote else web_address(url)
-    shown = html(label)
-    return f'<a href="{html(address)}" rel="noopener noreferrer nofollow">{shown}</a>' if address else shown
+# CSV, JSON --------------------------------------------------------------------------------
 
 
 _FORMULA = r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|\t"

@@ -6,7 +6,6 @@ All are frozen and hold content only: no clock, no latency, no usage. What makin
 took is in its receipt (`ledger.py`).
 """
 
-import re
 import unicodedata
 from enum import StrEnum
 from typing import Literal
@@ -60,7 +59,6 @@ class Outcome(StrEnum):
     """What became of a page that was to be read."""
 
     OK = "ok"
-    SNIPPET_ONLY = "snippet only"
     BLOCKED = "blocked"
     NEEDS_JAVASCRIPT = "needs JavaScript"
     LOGIN = "login or paywall"
@@ -202,13 +200,3 @@ class Answer(Record):
     copies: tuple[Reference, ...] = ()  # pages that carry the text of another: they count once
     uncited: tuple[Reference, ...] = ()  # pages with facts that the answer does not use
     verification: Literal["none", "done", "failed"] = "none"  # whether a model has checked the sentences too
-
-
-def slug(text: str, longest: int = 40) -> str:
-    """`text` as a file name's part: lower case ASCII letters, digits and dashes.
-
-    >>> slug("What is the US inflation rate?")
-    'what-is-the-us-inflation-rate'
-    """
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain)[:longest].strip("-")

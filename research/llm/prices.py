@@ -108,11 +108,6 @@ class Prices:
         found = None if self.free(model_name) else self._listed(model_name)
         return found[1].context_window if found else None
 
-    @property
-    def used_list(self) -> str:
-        """`list_name` once a price has been taken from the list, else nothing."""
-        return self.list_name if any(self._found.values()) else ""
-
     @cached_property
     def list_name(self) -> str:
         """For manifests: the price list, its version, and the last day on which its makers verified a price."""

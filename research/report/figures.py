@@ -13,8 +13,8 @@ from .gathering import Tokens, Trial
 from .statistics import LEVEL, Interval, bootstrap, holm, quantile, sign_test, unsettled, within
 
 RIGHT, SUPPORT = "right", "recall"
+# Scores, each from 0 to 1: they are told as shares, and their differences in points.
 QUALITIES = ("right", "exact", "contains", "f1", "recall", "precision", "stale")
-GOOD = {"usd": -1, "seconds": -1}  # metrics of which less is better
 
 
 @dataclass(frozen=True)

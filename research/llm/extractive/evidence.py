@@ -92,7 +92,3 @@ def clean(text: str) -> str:
     text = re.sub(r"\s?\[(?:\d{1,3}|[a-z]|citation needed|note \d+)\]|【\d+】", "", text)
     lines = [re.sub(r"\s*\|\s*", " | ", line.strip().strip("|").strip()) for line in text.splitlines()]
     return " / ".join(" ".join(line.split()) for line in lines if line.strip(" |-:"))
-
-
-def best_first(scores: Sequence[float]) -> list[int]:
-    return sorted(range(len(scores)), key=lambda index: (-scores[index], index))
