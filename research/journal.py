@@ -11,11 +11,11 @@ Every line has `event` and `at` (seconds since the run began, by the monotonic c
                after, the keys of what made that, and of what it came in place of)
     step       stage, …                            how work that is made of parts went on
     dropped    stage, item, reason, cause          left out, and why; cause: "budget" if that was it
-    selected   stage, chosen, of, left, passed     the ranks that were taken, of how many; why others were not, and
-                                                   the work on those that were of no use
-    in_vain    stage, receipt or count             paid for or fetched, and of no use
-    notice     text
-    ended      ending or error, paid, as_if_cold
+    selected   stage, chosen, of, left, passed, late
+                                                   the ranks that were taken, of how many; why others were not, the
+                                                   work on those that were of no use, and who came in their place
+    in_vain    stage, receipt                      paid for, and of no use
+    ended      ending, reason or error, kind; paid, as_if_cold
 """
 
 from __future__ import annotations

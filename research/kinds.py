@@ -67,9 +67,9 @@ class Kind(NamedTuple):
     params: type[Params] = Params
     model: bool = False  # asks a model, with a prompt
     max_tokens: int = 1000  # for its reply, unless the file says otherwise
-    web: Literal["", "search", "fetch", "tools"] = (
-        ""  # asks the web, so that `source` is part of its keys; a search, its engines too; or a server's tools
-    )
+    # Asks the web: for "search" and "fetch" its source is in the keys, for "search" its engines as well; "tools" are
+    # those of a server.
+    web: Literal["", "search", "fetch", "tools"] = ""
     refetchable: bool = False  # its results may be let go of when the store is full
     prompts: Mapping[str, frozenset[str]] = {}  # further prompts, with their placeholders
     tool: Callable[[str, str], object] | None = None  # uses tools, and reads a tool's file (name, text) or raises

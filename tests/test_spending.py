@@ -314,7 +314,7 @@ async def test_an_unknown_price_under_a_cap(lab: Lab) -> None:
 
 
 def _job(model: ProviderModel, purse: Purse, price: Callable[[str, Usage], int | None]) -> Job:
-    return Job("prompt", KINDS["prompt"].params(), Receipt(), b"", asked=model, price=price, purse=purse)
+    return Job("prompt", KINDS["prompt"].params(), Receipt(), b"", bound_model=model, price=price, purse=purse)
 
 
 ASKED = Request("", (Message("user", "What is two and two?"),), max_tokens=10)

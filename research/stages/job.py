@@ -42,14 +42,14 @@ class Job(NamedTuple):
     sampling: Sampling | None = None
     prompt: Prompt | None = None
     tier: str = ""
-    asked: Model | None = None
+    bound_model: Model | None = None
     price: Callable[[str, Usage], int | None] = lambda _model, _usage: None
     fee: Callable[[str], int | None] = lambda _engine: 0
-    surfed: Web | None = None
+    bound_web: Web | None = None
     tools: Mapping[str, Prompt] = {}  # the file of each tool
     servers: Mapping[str, Server] = {}  # whose tools it may call too
     further: Mapping[str, Prompt] = {}  # prompts besides the stage's own
-    called: Calls | None = None
+    parts: Calls | None = None  # of its work
     purse: Purse | None = None  # what the run may spend, if that is capped
     answering: bool = False  # it makes the run's answer, for which a share is kept
     hear: Hear | None = None  # somebody watches the answer being written
@@ -60,19 +60,19 @@ class Job(NamedTuple):
 
     @property
     def model(self) -> Model:
-        assert self.asked is not None, f"{self.purpose} has no model"
-        return self.asked
+        assert self.bound_model is not None, f"{self.purpose} has no model"
+        return self.bound_model
 
     @property
     def web(self) -> Web:
-        assert self.surfed is not None, f"{self.purpose} has no web"
-        return self.surfed
+        assert self.bound_web is not None, f"{self.purpose} has no web"
+        return self.bound_web
 
     @property
     def call(self) -> Calls:
         """For work that is made of parts: `await job.call(name, inputs)` takes one up."""
-        assert self.called is not None, f"{self.purpose} has no parts"
-        return self.called
+        assert self.parts is not None, f"{self.purpose} has no parts"
+        return self.parts
 
     def fenced(self, text: str, label: str) -> str:
         """`text`, which is not to be trusted, as data that a prompt can hold."""
@@ -91,7 +91,10 @@ class Job(NamedTuple):
         self.receipt.notes.append(text)
 
     def request(self, given: Mapping[str, Any], shown: Mapping[str, str]) -> Request:
-        """A request with the stage's prompt, its placeholders filled from `shown`."""
+        """A request with the stage's prompt, its placeholders filled from `shown`.
+
+        `given` is the same as data and is never sent: the built-in model reads it instead of the prompt.
+        """
         from ..llm.messages import Message, Request
 
         assert self.prompt is not None

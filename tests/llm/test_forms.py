@@ -77,7 +77,7 @@ async def test_what_is_no_json_is_asked_for_once_more(wire: str, stream: bool) -
 async def test_twice_is_a_failure_with_a_kind_and_both_calls_are_on_the_receipt(wire: str, stream: bool) -> None:
     async with saying(QUOTED, QUOTED, GOOD, wire=wire, stream=stream) as (provider, model):
         receipt = Receipt()
-        job = Job("prompt", KINDS["prompt"].params(), receipt, b"", asked=model)
+        job = Job("prompt", KINDS["prompt"].params(), receipt, b"", bound_model=model)
         with pytest.raises(MalformedError, match=r"loopback:model-1 twice gave a reply that is no Named") as caught:
             await job.ask(REQUEST, Named)
         assert caught.value.exit_code == 6

@@ -67,8 +67,8 @@ async def investigate(job: Job, question: Question, as_of: str = "", web_date: s
     system, text = job.prompt.fill({"question": question.text, "as_of": as_of, "steps": str(params.steps)})
     history = History(talking.system(system), Message("user", text))
     limits = Limits(params.steps, params.window, params.keep)
-    outcome = await Loop(job, question.text, as_of, tools, talking, limits, history).run()
-    answer = answered(job, question.text, as_of, sources, outcome)
+    conclusion = await Loop(job, question.text, as_of, tools, talking, limits, history).run()
+    answer = answered(job, question.text, as_of, sources, conclusion)
     if tools.failures and answer.ending is Ending.NOT:
         if not any(source.hit or source.readable for source in sources.all):
             raise tools.failures[0]

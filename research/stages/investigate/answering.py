@@ -16,7 +16,7 @@ from ..extract import as_fact
 from ..job import Job
 from ..quote import as_fact as as_snippet
 from ..synthesize import HONEST
-from .loop import Outcome
+from .loop import Conclusion
 from .sources import Source, Sources
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 UNSEARCHED = "Answered without a search: the model found none needed, so nothing here has a source."
 
 
-def answered(job: Job, question: str, as_of: str, sources: Sources, outcome: Outcome) -> Answer:
+def answered(job: Job, question: str, as_of: str, sources: Sources, conclusion: Conclusion) -> Answer:
     from ...evidence.answers import Asked, finished
     from ...evidence.drafts import read
     from ...evidence.markers import cite
 
     assert job.prompt is not None
     notes = (HONEST,) if job.model.name.startswith("builtin:") else ()
-    draft = read(outcome.text, "\n".join([job.prompt.text, *(prompt.text for prompt in job.further.values())]))
-    if not outcome.searched:
+    draft = read(conclusion.text, "\n".join([job.prompt.text, *(prompt.text for prompt in job.further.values())]))
+    if not conclusion.searched:
         if draft.refused:
             return Answer(text="", ending=Ending.NOT, reason=draft.refused, cause=draft.cause, notes=notes, as_of=as_of)
         text = cite(draft.text, []).text
@@ -43,10 +43,10 @@ def answered(job: Job, question: str, as_of: str, sources: Sources, outcome: Out
     if not any(source.hit or source.readable for source in sources.all):
         reason = "no evidence was found"
         return Answer(text="", ending=Ending.NOT, reason=reason, cause="no evidence", notes=notes, as_of=as_of)
-    if outcome.stopped:
-        notes = (f"The model was made to answer from what it had read. {outcome.stopped}", *notes)
-    if outcome.looping and not draft.refused:
-        draft = replace(draft, missing=draft.missing or f"the investigation was cut short: {outcome.stopped}")
+    if conclusion.stopped:
+        notes = (f"The model was made to answer from what it had read. {conclusion.stopped}", *notes)
+    if conclusion.looping and not draft.refused:
+        draft = replace(draft, missing=draft.missing or f"the investigation was cut short: {conclusion.stopped}")
     pinning = Pinning(question, sources)
     cited, found = pinning.cited(draft.text)
     return finished(draft, cited, Asked(question, as_of, found), notes)

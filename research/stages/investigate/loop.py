@@ -36,7 +36,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Conclusion:
     """The final text. `stopped` tells why the model was made to answer, if it was; `looping` that it went astray;
     `searched` that it called for any tool, whatever came of that."""
 
@@ -63,7 +63,7 @@ class Loop:
     over: bool = False  # the budget lets no further step through
     after: list[Done] = field(default_factory=list)  # the work that the next turn comes after
 
-    async def run(self) -> Outcome:
+    async def run(self) -> Conclusion:
         """Raises: what ends the run: ProviderError or one of its kinds, BudgetError, StoreError.
 
         When the budget is used up after something was searched, what is kept of it pays for an answer.
@@ -81,11 +81,11 @@ class Loop:
                 continue
             if read.ends:
                 text = await self._sentences() if self.way.keyed else await self._cited(read.text)
-                return Outcome(text, self.searched)
+                return Conclusion(text, self.searched)
         looping = self.over or self.invalid >= LOOPING or self.tools.repeated(LOOPING)
         stopped = self._stop
         text = await self._sentences() if self.way.keyed else await self._last()
-        return Outcome(text, self.searched, stopped, looping)
+        return Conclusion(text, self.searched, stopped, looping)
 
     @property
     def _stop(self) -> str:
