@@ -257,7 +257,12 @@ async def test_sorted_afterwards(lab: Lab) -> None:
     results.close()
     assert [record["row"] for record in lab.records()] == [*range(1, 21)]
     with open(lab.out.with_suffix(".csv"), encoding="utf-8-sig", newline="") as table:
-        assert [line["id"] for line in csv.DictReader(table)] == [f"q{n}" for n in range(20)]
+        lines_of_table = [*csv.DictReader(table)]
+    assert [line["id"] for line in lines_of_table] == [f"q{n}" for n in range(20)]
+    for line, record in zip(lines_of_table, lab.records(), strict=True):
+        assert None not in line  # no cell without a head
+        assert [line["state"], line["run"], line["class"]] == [record["state"], record["run"], "heights"]
+        assert float(line["paid_usd"]) == record["paid"]["usd"]
     assert sorted(lab.out.read_bytes().splitlines(keepends=True)) == sorted(lines)
 
 

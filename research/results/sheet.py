@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,6 @@ from research.output import csv_cell
 from research.results.file import Results
 
 BEFORE = ("id", "question")
-AFTER = (
-    "state", "ending", "reason", "answer", "sources", "error", "message", "paid_usd", "as_if_cold_usd", "seconds",
-    "seconds_as_if_cold", "run",
-)  # fmt: skip
 
 
 def write_sheet(results: Results, path: Path) -> None:
@@ -32,24 +28,27 @@ def write_sheet(results: Results, path: Path) -> None:
     try:
         with open(draft, "w", encoding="utf-8-sig", newline="") as file:
             writer = csv.writer(file)
-            names = [f"column {name}" if name in (*BEFORE, *AFTER) else name for name in carried]
-            writer.writerow(map(csv_cell, (*BEFORE, *names, *AFTER)))
+            names = [f"column {name}" if name in (*BEFORE, *_after({})) else name for name in carried]
+            writer.writerow(map(csv_cell, (*BEFORE, *names, *_after({}))))
             for record in results.records(in_order=True):
-                writer.writerow(map(csv_cell, _cells(record, carried)))
+                own = [_plain(record["columns"].get(name)) for name in carried]
+                writer.writerow(map(csv_cell, (*(record[name] for name in BEFORE), *own, *_after(record).values())))
         draft.replace(path)
     except OSError as error:
         raise StoreError(f"{path}: the table can't be written: {error.strerror or error}; choose another") from error
 
 
-def _cells(record: dict[str, Any], carried: list[str]) -> Iterator[Any]:
-    yield from (record["id"], record["question"])
-    yield from (_plain(record["columns"].get(name)) for name in carried)
-    yield from (record.get(name) or "" for name in ("state", "ending", "reason", "answer"))
-    yield " ".join(dict.fromkeys(citation["url"] for citation in record.get("citations", ())))
+def _after(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The cells behind the question's own columns, by their heads; empty where the record doesn't tell."""
     error = record.get("error") or {}
-    yield from (error.get("kind", ""), error.get("message", ""))
-    yield from (record.get(ledger, {}).get("usd", "") for ledger in ("paid", "as_if_cold"))
-    yield from ("" if record.get(name) is None else record[name] for name in ("seconds", "seconds_as_if_cold", "run"))
+    return {
+        **{name: record.get(name) or "" for name in ("state", "ending", "reason", "answer")},
+        "sources": " ".join(dict.fromkeys(citation["url"] for citation in record.get("citations", ()))),
+        "error": error.get("kind", ""),
+        "message": error.get("message", ""),
+        **{f"{ledger}_usd": record.get(ledger, {}).get("usd", "") for ledger in ("paid", "as_if_cold")},
+        **{name: _plain(record.get(name)) for name in ("seconds", "seconds_as_if_cold", "run")},
+    }
 
 
 def _plain(value: Any) -> Any:

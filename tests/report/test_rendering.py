@@ -19,6 +19,7 @@ from research.report.figures import Figures
 from research.report.gathering import in_order
 from research.report.pricing import parse, repriced
 from research.report.rendering import rendered, written
+from research.report.rows import tables
 from research.report.shapes import Chart, across, axis, legend
 from research.report.stages import waterfalls
 from research.report.verdicts import compared
@@ -107,6 +108,13 @@ def test_markdown_holds_no_markup_of_strangers() -> None:
     text = rendered(evil(), ".md")
     assert "<script" not in text.replace("\\<script", "")
     assert "\\<script\\>" in text
+
+
+def test_every_row_of_a_table_has_a_cell_for_each_head() -> None:
+    found = {table.name: table for table in tables(evil())}
+    assert {"overview", "quality", "differences", "paid", "classes", "failures"} <= {*found}
+    for table in found.values():
+        assert {len(row) for row in table.rows} == {len(table.head)}, table.name
 
 
 def test_csv_cells_are_no_formulas_and_numbers_stay_numbers() -> None:
