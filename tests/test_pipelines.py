@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from research.records import Ending
+from research.settings import PIPELINES
 from research.why import reasons
 from tests.shipped import NAMES, Laboratory, copied
 
@@ -15,7 +16,7 @@ STAGED = [name for name in NAMES if name != "tool-use"]  # whose stages are plan
 PROMPTED = [
     (name, stage)
     for name in NAMES
-    for stage in re.findall(r"^\[stage\.(\w+)\](?:(?!^\[).)*?^prompt =", (copied.__globals__["PIPELINES"] / f"{name}.toml").read_text(), re.M | re.S)
+    for stage in re.findall(r"^\[stage\.(\w+)\](?:(?!^\[).)*?^prompt =", (PIPELINES / f"{name}.toml").read_text(), re.M | re.S)
 ]  # fmt: skip
 
 
@@ -182,8 +183,6 @@ async def test_pipelines_share_what_they_have_in_common(laboratory: Laboratory, 
 
 
 async def test_no_search_needed(laboratory: Laboratory, tmp_path: Path) -> None:
-    from tests.shipped import reply
-
     def script(request: object) -> object:
         if request.purpose == "plan":  # type: ignore[attr-defined]
             return {"needs_search": False, "queries": [], "reason": "arithmetic"}
@@ -197,7 +196,6 @@ async def test_no_search_needed(laboratory: Laboratory, tmp_path: Path) -> None:
         assert result.answer.citations == ()
         assert "without a search" in result.answer.notes[0]
         assert laboratory.web.calls == {}
-    assert reply
 
 
 async def test_nothing_found_means_no_synthesis(laboratory: Laboratory, tmp_path: Path) -> None:

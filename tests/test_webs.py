@@ -12,7 +12,7 @@ from research.artifacts import encode
 from research.errors import UsageError
 from research.llm.scripted import ScriptedModel
 from research.records import Hit, Outcome, Page, Question
-from research.settings import ENGINES, Settings, engine_names
+from research.settings import ENGINES, KEYED, Settings, engine_names
 from research.store import Store, digest
 from research.web.base import Hits, is_live
 from research.web.engines import engine
@@ -55,7 +55,7 @@ async def test_names_keys_and_addresses_of_engines(tmp_path: Path, monkeypatch: 
         assert asking.name == f"{name}@own.test:8443"  # where it is asked is a part of the key; its password is not
         assert "canary" not in asking.name + asking.source
         assert engine(name, variables).base == "https://user:word@own.test:8443/search"
-        if name in ("brave", "tavily", "serper"):
+        if name in KEYED:
             assert engine(name, {}).disabled
             assert not engine(name, variables).disabled
 
