@@ -35,7 +35,8 @@ _POLL = 0.02  # seconds between looks at a claim that another process holds
 
 def digest(content: bytes | str) -> str:
     """SHA-256, in hexadecimal."""
-    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content  # a path may hold bytes
+    return hashlib.sha256(data).hexdigest()
 
 
 def key_of(parts: Any) -> str:

@@ -111,7 +111,7 @@ def calls(channel: socket.socket) -> None:
         pid = os.fork()
         if pid == 0:
             channel.close()
-            become(*json.loads(message), files)
+            become(*json.loads(message), files=files)
             return
         for file in files:
             os.close(file)

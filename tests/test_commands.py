@@ -1,7 +1,8 @@
-"""How commands are run: typer's conversion left out where it can be, and the forks in which tests call them."""
+"""How commands are run: what typer converts, paths of any bytes, and the forks in which tests call them."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import research
 from tests.conftest import PYTHONPATH
 from tests.forks import Forks
 
@@ -34,6 +36,18 @@ def main():
 def test_an_older_typer_converts_all_by_itself() -> None:
     environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     subprocess.run([sys.executable, "-c", OLDER], env=environment, check=True, timeout=60)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a path is text")
+def test_paths_may_hold_bytes_that_are_no_text(tmp_path: Path) -> None:
+    name = os.fsdecode(b"\xff")
+    home = tmp_path / name
+    home.mkdir()
+    (home / f"{name}.txt").write_text("What is the US inflation rate?\n")
+    options = ("--offline", "-p", "top-n", "-p", "snippets", "-o", f"{name}.json")
+    done = research(home, "compare", f"{name}.txt", *options)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((home / f"{name}.json").read_text())["setup"]["questions"] == f"{name}.txt"
 
 
 def test_forks_outlive_commands_that_hang_or_fall(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def written(report: Report, out: Path) -> None:
     text = rendered(report, out.suffix.lower())
     draft = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8", newline="")
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")  # of a path: as JSON escapes it
         draft.replace(out)
     except OSError as error:
         raise StoreError(f"{out}: the report can't be written: {error.strerror or error}; choose another") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -45,7 +46,7 @@ def connect(path: Path, wait: float) -> sqlite3.Connection:
     Raises: StoreError, UsageError where the file is no index.
     """
     connection = sqlite3.connect(
-        f"file:{quote(str(path.absolute()))}?mode=rw",
+        f"file:{quote(os.fsencode(path.absolute()))}?mode=rw",
         uri=True,
         timeout=wait,
         isolation_level=None,
