@@ -35,7 +35,7 @@ from research.llm.wires.base import (
     usage,
     words,
 )
-from research.llm.wires.schemas import NotStrictError, same_when_strict, strict
+from research.llm.wires.schemas import reply_format, same_when_strict, strict
 
 NAME = "openai-chat"
 CACHE = {"type": "ephemeral"}
@@ -83,11 +83,7 @@ def encode(request: Request, model: str, *, stream: bool, dialect: Dialect) -> E
 def _format(schema: Mapping[str, Any], dialect: Dialect) -> Json:
     if dialect.structured == "object":
         return {"type": "json_object"}
-    try:
-        form: Json = {"name": "reply", "strict": True, "schema": strict(schema, bounds=dialect.bounds)}
-    except NotStrictError:
-        form = {"name": "reply", "strict": False, "schema": dict(schema)}
-    return {"type": "json_schema", "json_schema": form}
+    return {"type": "json_schema", "json_schema": reply_format(schema, dialect.bounds)}
 
 
 def _tool(tool: Tool, dialect: Dialect) -> Json:

@@ -35,7 +35,7 @@ from research.llm.wires.base import (
     usage,
     words,
 )
-from research.llm.wires.schemas import NotStrictError, same_when_strict, strict
+from research.llm.wires.schemas import reply_format, same_when_strict, strict
 
 NAME = "openai-responses"
 LEAST_OUTPUT = 16  # a smaller max_output_tokens is refused
@@ -73,11 +73,7 @@ def encode(request: Request, model: str, *, stream: bool, dialect: Dialect) -> E
 def _format(schema: Mapping[str, Any], dialect: Dialect) -> Json:
     if dialect.structured == "object":
         return {"type": "json_object"}
-    form: Json = {"type": "json_schema", "name": "reply"}
-    try:
-        return {**form, "strict": True, "schema": strict(schema, bounds=dialect.bounds)}
-    except NotStrictError:
-        return {**form, "strict": False, "schema": dict(schema)}
+    return {"type": "json_schema", **reply_format(schema, dialect.bounds)}
 
 
 def _tool(tool: Tool, dialect: Dialect) -> Json:

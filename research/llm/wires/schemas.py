@@ -120,6 +120,14 @@ class _Strict:
         return schema
 
 
+def reply_format(schema: Mapping[str, Any], bounds: frozenset[str]) -> Schema:
+    """A reply's schema as OpenAI's dialects are told it, strict where it can be."""
+    try:
+        return {"name": "reply", "strict": True, "schema": strict(schema, bounds=bounds)}
+    except NotStrictError:
+        return {"name": "reply", "strict": False, "schema": dict(schema)}
+
+
 def same_when_strict(schema: Mapping[str, Any]) -> bool:
     """Whether `strict(schema)` allows just the values that `schema` does (but for further properties)."""
     try:
