@@ -17,7 +17,6 @@ from research.llm.batching.service import (
     CANCELLED,
     EXPIRED,
     MISSING,
-    PAGES,
     SKEW,
     UNREADABLE,
     Found,
@@ -30,7 +29,7 @@ from research.llm.batching.service import (
     identity,
 )
 from research.llm.wires import Encoded
-from research.llm.wires.base import count, part, parts, words
+from research.llm.wires.base import count, part, words
 
 PATH = "/v1/messages/batches"
 FAILED = ("errored", "canceled", "expired")
@@ -56,18 +55,11 @@ class AnthropicBatches:
 
     async def find(self, batch: str, names: Collection[str], since: float, known: Collection[str]) -> Found | None:
         """A batch here has no name of ours: it is presumed by its time and size, and known by its results alone."""
-        after: dict[str, str] = {}
-        for _ in range(PAGES):
-            page = await self.talk.ask("GET", PATH, params={"limit": "100", **after})
-            listed = parts(page, "data")
-            for one in listed:
+        async with aclosing(self.talk.listed(PATH, "after_id", _created, since)) as batches:
+            async for one in batches:
                 id = identity(one)
                 if id and id not in known and _created(one) >= since - SKEW and await self._is(one, names):
                     return Found(id, sure=_progress(one).ended)
-            last = identity(listed[-1]) if listed else ""
-            if not last or not page.get("has_more") or _created(listed[-1]) < since - SKEW:
-                break
-            after = {"after_id": last}
         return None
 
     async def _is(self, batch: Json, names: Collection[str]) -> bool:

@@ -8,6 +8,7 @@ What expires or is cancelled half done is paid for as far as it is done.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -17,8 +18,6 @@ from research.llm.batching.service import (
     CANCELLED,
     EXPIRED,
     MISSING,
-    PAGES,
-    SKEW,
     UNREADABLE,
     Found,
     Json,
@@ -60,18 +59,11 @@ class OpenAIBatches:
         return identity(made)
 
     async def find(self, batch: str, names: Collection[str], since: float, known: Collection[str]) -> Found | None:
-        after: dict[str, str] = {}
-        for _ in range(PAGES):
-            page = await self.talk.ask("GET", "/batches", params={"limit": "100", **after})
-            listed = parts(page, "data")
-            for one in listed:
+        async with aclosing(self.talk.listed("/batches", "after", _created, since)) as batches:
+            async for one in batches:
                 id = identity(one)
                 if id and id not in known and words(part(one, "metadata"), LABEL) == batch:
                     return Found(id, sure=True)
-            last = identity(listed[-1]) if listed else ""
-            if not last or not page.get("has_more") or _created(listed[-1]) < since - SKEW:
-                break
-            after = {"after": last}
         return None
 
     async def look(self, id: str) -> Progress:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -13,7 +13,7 @@ from research.llm.endpoint import Endpoint, authorization
 from research.llm.failures import failure
 from research.llm.redaction import BLANK, secrets_of
 from research.llm.wires import Encoded
-from research.llm.wires.base import load, words
+from research.llm.wires.base import load, parts, words
 
 if TYPE_CHECKING:
     from research.transport import TransportError
@@ -117,6 +117,22 @@ class Talk:
         async for piece in self._pieces(method, path, deadline, content, kind, params):
             body += piece
         return self._loaded(body)
+
+    async def listed(
+        self, path: str, after: str, created: Callable[[Json], float], since: float
+    ) -> AsyncGenerator[Json, None]:
+        """The provider's batches, newest first, page by page back to `since`. `after` is the parameter that asks for
+        the next page. Raises: as `ask`."""
+        more: dict[str, str] = {}
+        for _ in range(PAGES):
+            page = await self.ask("GET", path, params={"limit": "100", **more})
+            batches = parts(page, "data")
+            for one in batches:
+                yield one
+            last = identity(batches[-1]) if batches else ""
+            if not last or not page.get("has_more") or created(batches[-1]) < since - SKEW:
+                return
+            more = {after: last}
 
     async def lines(self, path: str) -> AsyncGenerator[Json | None, None]:
         """The JSON lines of a file, None for one that is no object. Raises: as `ask`."""
