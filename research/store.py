@@ -34,9 +34,8 @@ _POLL = 0.02  # seconds between looks at a claim that another process holds
 
 
 def digest(content: bytes | str) -> str:
-    """SHA-256, in hexadecimal."""
-    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content  # a path may hold bytes
-    return hashlib.sha256(data).hexdigest()
+    """SHA-256, in hexadecimal; also of a path's name whose bytes are no text."""
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content).hexdigest()
 
 
 def key_of(parts: Any) -> str:

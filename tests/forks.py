@@ -111,7 +111,8 @@ def calls(channel: socket.socket) -> None:
         pid = os.fork()
         if pid == 0:
             channel.close()
-            become(*json.loads(message), files=files)
+            arguments, environment, folder = json.loads(message)
+            become(arguments, environment, folder, files)
             return
         for file in files:
             os.close(file)
