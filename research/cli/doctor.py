@@ -112,11 +112,11 @@ def said(value: Any) -> str:
 def keys_told(tiers: Tiers) -> list[tuple[str, str]]:
     """The variables that hold a key, or could."""
     from ..llm.providers import PROVIDERS
-    from ..settings import ENGINES, engine_names
+    from ..settings import KEYED, engine_names
 
     settings, environment = tiers.settings, tiers.environment
     named = {name: row.key_variables for name, row in PROVIDERS.items() if not row.local}
-    named |= {name: (engine_names(name)[1],) for name in ENGINES if name in ("brave", "tavily", "serper")}
+    named |= {name: (engine_names(name)[1],) for name in KEYED}
     for table in (settings.providers, settings.engines):
         named |= {name: (inner["key_env"],) for name, inner in table.items() if "key_env" in inner}
     return [

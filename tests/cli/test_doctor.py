@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from research.settings import KEYED, engine_names
 from tests.commands import research
 
 CANARY = "sk-canary-9f3b1c77d2"
@@ -102,6 +103,7 @@ def test_what_holds_where_nothing_is_set(tmp_path: Path) -> None:
         "deadline 120 s a question where a model costs money (default)",
         "max_calls – (default)",
         "ANTHROPIC_API_KEY not set (anthropic)",
+        *(f"{engine_names(name)[1]} not set ({name})" for name in KEYED),
     ):
         assert line in lines, line
 
