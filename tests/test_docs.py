@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -13,7 +14,10 @@ from pathlib import Path
 import pytest
 
 from research.loading import load
-from research.settings import PIPELINES
+from research.questions import Row
+from research.records import Answer, Ending, Question
+from research.results import answered, failed
+from research.settings import ENGINES, KEYED, PIPELINES, engine_names
 from research.stages import KINDS
 from tests.commands import FORKS
 from tests.conftest import PYTHONPATH, ROOT
@@ -97,6 +101,51 @@ def test_every_kind_and_key_is_documented() -> None:
         row = next(line for line in text.splitlines() if line.startswith(f"| `{kind.name}` |"))
         for name in [*kind.takes, *kind.optional, *kind.params.model_fields]:
             assert f"`{name}`" in row, f"{kind.name}: {name}"
+
+
+def test_every_engine_is_documented() -> None:
+    rows = [line for line in (ROOT / "docs" / "web.md").read_text(encoding="utf-8").splitlines() if line[:3] == "| `"]
+    assert [row.split("`")[1] for row in rows] == [*ENGINES, "local:NAME"]
+    for name, row in zip(ENGINES, rows, strict=False):
+        address, key = engine_names(name)
+        assert [cell.strip() for cell in row.split("|")][2:4] == [
+            f"`{key}`" if name in KEYED else "",
+            f"`{address}`",
+        ], name
+
+
+def test_every_field_of_a_batchs_record_is_documented() -> None:
+    text = (ROOT / "docs" / "batch.md").read_text(encoding="utf-8")
+    table = text.partition("| field | what |")[2].partition("\n\n")[0]
+    told = {name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split(" | ")[0])}
+    row = Row(1, 2, "q1", Question(text="How tall is it?"))
+    made = dict.fromkeys(("pipeline", "recipe", "as_of", "web_date"), "")
+    done = answered(row, Answer(text="", ending=Ending.NOT), [], made)
+    assert {*done, *failed(row, ValueError(), [], made)} == told
+
+
+def test_what_extending_names_is_there() -> None:
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    named = [found for found in re.findall(r"`([\w./-]+\.\w+)(?::(\w+))?`", text) if "/" in found[0]]
+    assert len(named) > 40
+    for path, name in named:
+        file = ROOT / path.replace("/NAME.", "/")
+        if "/NAME." in path:
+            assert file.parent.is_dir(), path
+        else:
+            assert file.is_file(), path
+            assert not name or name in defined(file), f"{path} has no {name}"
+
+
+def defined(file: Path) -> set[str]:
+    """What stands at the top of a module."""
+    nodes = ast.parse(file.read_text(encoding="utf-8")).body
+    targets = [node.target for node in nodes if isinstance(node, ast.AnnAssign)]
+    targets += [target for node in nodes if isinstance(node, ast.Assign) for target in node.targets]
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    return names | {
+        node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    }
 
 
 def commands(words: list[str]) -> list[list[str]]:
