@@ -271,7 +271,7 @@ async def test_a_run_at_its_worst_stays_within_the_forecast(tmp_path: Path, name
         assert made <= found[kind].calls.most / tries, kind
         assert sent[kind] <= found[kind].input.most / tries, kind
     tight = {"small": ["plan"], "snippets": ["plan", "synthesize"]}.get(name, ["plan", "extract", "synthesize"])
-    for kind in tight:  # it is a bound that can be reached
+    for kind in found.keys() & tight:  # it is a bound that can be reached
         assert laboratory.calls[kind] * 2 == found[kind].calls.most, kind
 
 
