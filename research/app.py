@@ -19,14 +19,14 @@ from .flights import Flights
 from .journal import Journal, Listener
 from .ledger import Receipt, as_if_cold, paid
 from .limits.budget import Budget, Caps, Purse
-from .llm.providers import BUILTIN, BUILTIN_REVISION
 from .loading import load
 from .pipeline import Pipeline, Stage
 from .records import Answer, Question
 from .runs import Run, Runs
 from .settings import PIPELINES, Settings
 from .stages import KINDS
-from .stages.job import Job, repairs
+from .stages.job import Job
+from .stages.recipes import recipe
 from .steps import Calls, Step
 from .store import Store, key_of
 from .values import near
@@ -176,31 +176,9 @@ class App:
     ) -> Step:  # fmt: skip
         """A stage bound to its model or its web, with all that its keys must tell."""
         kind = stage.kind
-        recipe = {"kind": f"{kind.name} {kind.version}"}
-        if stage.params.model_fields_set or type(stage.params).model_fields:
-            recipe["params"] = stage.params.model_dump_json()
-        model = None
-        if kind.model:
-            assert stage.sampling is not None
-            model = self.model(stage)
-            recipe |= {"model": model.name, "sampling": stage.sampling.model_dump_json(), "sample": str(sample)}
-            recipe |= {"revision": BUILTIN_REVISION} if model.name == BUILTIN else {}
-        if stage.prompt is not None:
-            recipe["prompt"] = stage.prompt.digest
-        further = {**stage.prompts, **{f"tool {name}": file for name, file in stage.tools.items()}}
-        recipe |= {name: file.digest for name, file in further.items()}
-        if kind.model:
-            recipe["repair"] = repairs()
-        if kind.web in ("search", "fetch"):
-            recipe["source"] = web.source
-        if kind.web == "search":
-            recipe["engines"] = web.name
+        model = self.model(stage) if kind.model else None
         servers = {name: self.servers[name] for name in stage.servers} if self.servers else {}
-        if kind.servers:
-            recipe |= {f"tools of {name}": server.digest for name, server in servers.items()}
         parts = {name: self.step(part, web, sample, recorded_only, purse) for name, part in stage.parts.items()}
-        for name, part in parts.items():
-            recipe |= {f"{name} {key}": told for key, told in part.recipe.items() if recipe.get(key) != told}
 
         async def make(inputs: Mapping[str, Any], receipt: Receipt, calls: Calls) -> Any:
             job = Job(
@@ -226,7 +204,8 @@ class App:
             return await kind.run(job, **inputs)
 
         left = purse and functools.partial(purse.seconds_left, answering=makes_answer(stage))
-        return Step(stage, recipe, make, recorded_only and bool(kind.web), parts, left or (lambda: None))
+        told = recipe(stage, "" if model is None else model.name, web, sample, servers, parts)
+        return Step(stage, told, make, recorded_only and bool(kind.web), parts, left or (lambda: None))
 
     def model(self, stage: Stage) -> Model:
         """The model that a stage is bound to.
