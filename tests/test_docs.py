@@ -164,14 +164,15 @@ def test_every_command_is_documented() -> None:
 
 
 def updated(text: str, home: Path) -> str:
-    """A document with the output of its commands as it is now."""
+    """A document with the output of its commands as it is now; as it was where that is alike."""
 
     def block(match: re.Match[str]) -> str:
         if match[1] != "console":
             return match[0]
         lines = [line for line in match[2].splitlines() if line.startswith("$ ")]
         shown = [f"{line}\n{research(shlex.split(line)[2:], home)}" for line in lines]
-        return f"```console\n{''.join(shown)}```"
+        now = "".join(shown)
+        return match[0] if alike(now) == alike(match[2]) else f"```console\n{now}```"
 
     return BLOCK.sub(block, text)
 

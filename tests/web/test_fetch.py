@@ -76,6 +76,7 @@ async def test_the_headers_are_exact() -> None:
     async with _web(routes) as (server, fetcher, _):
         await fetcher.fetch(server.url("/b"))
         await fetcher.fetch(server.url("/a"))
+        assert {"/robots.txt", "/a", "/b"} <= {*server.paths()}
         for request in server.requests:
             names = [name for name, _ in request.headers]
             assert sorted(names) == ["accept", "accept-encoding", "host", "user-agent"]
