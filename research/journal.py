@@ -76,7 +76,7 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
             for text in file:
                 try:
                     line = json.loads(text)
-                except ValueError:
+                except (ValueError, RecursionError):
                     continue
                 if isinstance(line, dict) and "event" in line:
                     yield line

@@ -15,6 +15,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,15 +40,22 @@ class Run(NamedTuple):
         return self.folder.name
 
     def manifest(self) -> dict[str, Any]:
-        return _json(self.folder / "manifest.json")
+        """Raises: StoreError where it is damaged."""
+        return _json(self.folder / "manifest.json", ("question", "pipeline"))
 
     def journal(self) -> list[dict[str, Any]]:
         return list(journal.read(self.folder / "journal.jsonl"))
 
     def answer(self) -> Answer | None:
-        """The answer, if the run came to one."""
+        """The answer, if the run came to one.
+
+        Raises: StoreError where it is damaged.
+        """
         file = self.folder / "answer.json"
-        return Answer.model_validate_json(file.read_bytes()) if file.exists() else None
+        try:
+            return Answer.model_validate_json(file.read_bytes()) if file.exists() else None
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{file} can't be read: {_first_line(error)}; the run is damaged") from error
 
     def keep_answer(self, answer: Answer, markdown: str) -> None:
         (self.folder / "answer.json").write_bytes(escaped_json(answer.model_dump_json(indent=1)).encode())
@@ -112,9 +120,10 @@ class Runs:
         manifest = run.manifest()
         for earlier in self.newest_first():
             if earlier.id < run.id:
-                other = earlier.manifest()
-                if all(other.get(name) == manifest.get(name) for name in same):
-                    return earlier
+                with suppress(StoreError):  # one that is damaged is none to hold against
+                    other = earlier.manifest()
+                    if all(other[name] == manifest[name] for name in same):
+                        return earlier
         return None
 
     def _newest(self) -> datetime | None:
@@ -130,12 +139,19 @@ def _time_of(run: str) -> datetime:
     return datetime.fromisoformat(f"{day[:4]}-{day[4:6]}-{day[6:]}T{clock[:2]}:{clock[2:4]}:{clock[4:]}+00:00")
 
 
-def _json(file: Path) -> dict[str, Any]:
+def _json(file: Path, texts: tuple[str, ...]) -> dict[str, Any]:
+    """An object that has at least those texts."""
     try:
         content = json.loads(file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{file} can't be read: {error}; the run is damaged") from error
-    return content if isinstance(content, dict) else {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise StoreError(f"{file} can't be read: {_first_line(error)}; the run is damaged") from error
+    if not isinstance(content, dict) or not all(isinstance(content.get(name), str) for name in texts):
+        raise StoreError(f"{file} can't be read: it lacks {' or '.join(texts)}; the run is damaged")
+    return content
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _raise(error: Exception) -> Any:

@@ -126,7 +126,7 @@ class Store:
 
     def _note_uses(self) -> None:
         if self.folder is not None and self._used:
-            with contextlib.suppress(sqlite3.Error):  # who can't write it down reads all the same
+            with contextlib.suppress(StoreError):  # who can't write it down reads all the same
                 _touch(self.folder, self._used)
         self._used.clear()
 
@@ -193,7 +193,7 @@ def prune(folder: Path, limit: int, everything: bool = False) -> int:
 
     With `everything`, all values may go, not pages only. Gives how many went.
     """
-    with contextlib.closing(_connect(folder)) as connection, connection:
+    with _connected(folder) as connection, connection:
         total = connection.execute("SELECT COALESCE(SUM(size), 0) FROM Cache").fetchone()[0]
         which = "key LIKE 'value:%'" if everything else f"tag = '{PAGE}'"
         rows = connection.execute(f"SELECT rowid, size FROM Cache WHERE {which} ORDER BY access_time").fetchall()
@@ -209,15 +209,13 @@ def prune(folder: Path, limit: int, everything: bool = False) -> int:
 
 def clear(folder: Path) -> None:
     """Drop everything but the store's secret."""
-    with contextlib.closing(_connect(folder)) as connection:
-        with connection:
-            connection.execute("DELETE FROM Cache WHERE key != 'secret'")
-        connection.execute("VACUUM")
+    with _connected(folder) as connection:
+        connection.executescript("DELETE FROM Cache WHERE key != 'secret'; VACUUM")
 
 
 def stats(folder: Path) -> dict[str, tuple[int, int]]:
     """What the store holds: name → (how many, bytes)."""
-    with contextlib.closing(_connect(folder)) as connection:
+    with _connected(folder) as connection:
         rows = connection.execute(
             "SELECT CASE WHEN key LIKE 'trace:%' THEN 'traces' WHEN tag = ? THEN 'pages' ELSE 'other values' END,"
             " COUNT(*), SUM(size) FROM Cache WHERE key != 'secret' GROUP BY 1 ORDER BY 1",
@@ -270,12 +268,14 @@ def _locked(file: int, place: int) -> bool:
     return True
 
 
-def _connect(folder: Path) -> sqlite3.Connection:
-    return sqlite3.connect(folder / "cache.db", timeout=30)
+@contextlib.contextmanager
+def _connected(folder: Path) -> Iterator[sqlite3.Connection]:
+    with _typed("be used"), contextlib.closing(sqlite3.connect(folder / "cache.db", timeout=30)) as connection:
+        yield connection
 
 
 def _touch(folder: Path, refs: set[str]) -> None:
-    with contextlib.closing(_connect(folder)) as connection, connection:
+    with _connected(folder) as connection, connection:
         rows = [(time.time(), f"value:{ref}") for ref in refs]
         connection.executemany("UPDATE Cache SET access_time = ? WHERE key = ? AND tag IS NOT NULL", rows)
 

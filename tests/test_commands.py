@@ -50,6 +50,37 @@ def test_paths_may_hold_bytes_that_are_no_text(tmp_path: Path) -> None:
     assert json.loads((home / f"{name}.json").read_text())["setup"]["questions"] == f"{name}.txt"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "{}", "-o", "x.html"),
+        ("ask", "-o", "{}", "Q"),
+        ("index", "build", "{}"),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_told(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = research(tmp_path, *(word.format("x" * 300) for word in words))
+    assert done.returncode == 2
+    assert "too long for a file" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"ending": 1}'])
+def test_a_damaged_run_is_told_and_hides_no_other(tmp_path: Path, text: str) -> None:
+    ids = [f"20250301-12000{number}.000-abcd" for number in range(3)]
+    for run in (tmp_path / "runs" / id for id in ids):
+        run.mkdir(parents=True)
+        (run / "journal.jsonl").write_text('{"event": "began"}\n' + "[" * 100_000 + "\n")
+        (run / "manifest.json").write_text('{"question": "Q", "pipeline": "fixed"}')
+    (tmp_path / "runs" / ids[1] / "manifest.json").write_text(text)
+    (tmp_path / "runs" / ids[2] / "answer.json").write_text(text)
+    assert f"{ids[2]}/answer.json can't be read" in research(tmp_path, "show").stderr
+    assert f"{ids[1]}/manifest.json can't be read" in research(tmp_path, "why", ids[1]).stderr
+    assert f"against {ids[0]}" in research(tmp_path, "why", ids[2]).stdout
+    listed = research(tmp_path, "runs")
+    assert listed.returncode == 0
+    assert [line.split()[1] for line in listed.stdout.splitlines() if "-abcd " in line] == ["fixed", "damaged", "fixed"]
+
+
 def test_forks_outlive_commands_that_hang_or_fall(tmp_path: Path) -> None:
     (tmp_path / "research").mkdir()
     (tmp_path / "research" / "__init__.py").touch()

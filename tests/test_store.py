@@ -152,6 +152,9 @@ def test_a_store_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
     (tmp_path / "bad" / "cache.db").write_bytes(b"this is no database" * 1000)
     with pytest.raises(StoreError, match="the store can't open"):
         Store(tmp_path / "bad")
+    for look in (stats, clear, lambda folder: prune(folder, 0)):
+        with pytest.raises(StoreError, match="the store can't be used"):
+            look(tmp_path / "bad")
 
 
 def test_a_full_disk_leaves_what_was_there(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import re
 import signal
@@ -96,6 +97,8 @@ def _home() -> str:
 
 
 def _typers_or_bug(error: Exception) -> int:
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # of a path that the user has named
+        return told(UsageError(f"{str(error.filename)[:60]}…: that name is too long for a file; choose a shorter one"))
     show, code = getattr(error, "format_message", None), getattr(error, "exit_code", None)
     if show is None or code is None:
         raise error

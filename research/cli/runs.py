@@ -32,16 +32,20 @@ def runs(limit: Annotated[int, typer.Option("-n", "--limit", help="How many, new
 
 
 def _row(run: Run) -> tuple[str, str]:
-    """Id, pipeline, ending, what it paid, its web; its question."""
+    """Id, pipeline, ending, what it paid, its web; its question. Of one that is damaged, what is wrong."""
+    from ..errors import StoreError
     from ..ledger import dollars, paid
     from ..output import on_one_line
 
-    manifest, lines = run.manifest(), run.journal()
+    try:
+        manifest, lines = run.manifest(), run.journal()
+    except StoreError as error:
+        return f"{run.id}  damaged  ", on_one_line(str(error))
     last = lines[-1] if lines and lines[-1]["event"] == "ended" else {}
     ending = last.get("ending") or ("failed" if "error" in last else "unfinished")
     spent = paid(lines)
     cost = dollars(spent.usd, spent.unknown)
-    web, question = on_one_line(manifest["web"])[:30], on_one_line(manifest["question"])[:80]
+    web, question = on_one_line(str(manifest.get("web", "")))[:30], on_one_line(manifest["question"])[:80]
     return f"{run.id}  {manifest['pipeline']:<10}  {ending:<24}  {cost:>8}  {web:<30}  ", question
 
 

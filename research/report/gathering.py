@@ -169,7 +169,9 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
             for line in file:
                 try:
                     record = json.loads(line)
-                    newest[record["id"]] = record | {"state": record["state"]}
+                    whole = record | {"state": record["state"]}
+                    parts = {name: {**(whole.get(name) or {})} for name in ("columns", "paid", "error")}
+                    newest[record["id"]] = whole | parts
                 except (ValueError, LookupError, TypeError):
                     if not newest:
                         raise UsageError(f"{path}: that is no results file of a comparison or a batch") from None

@@ -41,7 +41,13 @@ async def test_single_runs_make_a_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("", "nothing to report"), ("no json\n", "no results file"), ("[1]\n", "no results file")]
+    ("text", "told"),
+    [
+        ("", "nothing to report"),
+        ("no json\n", "no results file"),
+        ("[1]\n", "no results file"),
+        ('{"id": "a", "state": "done", "columns": "x"}\n', "no results file"),
+    ],
 )
 def test_what_is_no_file_of_runs_is_told(tmp_path: Path, text: str, told: str) -> None:
     file = tmp_path / "some.jsonl"
