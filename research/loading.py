@@ -6,7 +6,6 @@ cycles and parameters are all checked against the kinds of stages (`kinds.py`).
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from .errors import Mistake, PipelineError
 from .kinds import INPUTS, Kind, Params, Policy, Sampling
 from .pipeline import TIERS, Pipeline, Prefetch, Source, Stage
 from .prompts import Prompt
-from .values import near
+from .values import near, toml
 from .wiring import Wiring
 
 _OWN = ("kind", "takes", "each", "gives", "model", "prompt", "want", "prefetch")
@@ -30,7 +29,7 @@ def load(path: Path, kinds: Mapping[str, Kind]) -> Pipeline:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        table = tomllib.loads(text)
+        table = toml(text)
     except FileNotFoundError:
         raise PipelineError(
             [Mistake(str(path), "", "", "there is no such file", "`research pipelines` lists them")]

@@ -26,6 +26,7 @@ from .values import (
     ranges,
     text,
     texts,
+    toml,
     variable,
     variables,
     whole_cap,
@@ -200,10 +201,8 @@ class _Reading:
             raise UsageError(f"{path}: it can't be read ({error.strerror}); mend its permissions") from None
         if not data:
             return
-        import tomllib
-
         try:
-            table = tomllib.loads(data.decode("utf-8"))
+            table = toml(data.decode("utf-8"))
         except ValueError as error:
             raise UsageError(f"{path}: it is no TOML: {error}. Mend that line") from None
         for key, value in table.items():

@@ -235,7 +235,7 @@ def listing(base_url: str, patience: float = PROBE) -> list[str]:
             data = _all(connection, patience)
         rows = json.loads(data.partition(b"\r\n\r\n")[2])["data"]
         return [row["id"] for row in rows if isinstance(row["id"], str)]
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return []
 
 

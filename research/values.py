@@ -16,6 +16,16 @@ Read = Callable[[Any], Any]
 """Raises: ValueError, which says what the value must be."""
 
 
+def toml(content: str) -> dict[str, Any]:
+    """Raises: ValueError for what is no TOML."""
+    import tomllib
+
+    try:
+        return tomllib.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError("it must be text in quotes")

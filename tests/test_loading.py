@@ -72,6 +72,10 @@ def test_each_mistake_names_place_and_remedy(tmp_path: Path, old: str, new: str,
     assert any(told in one for one in mistakes(tmp_path, PIPELINE.replace(old, new, 1)))
 
 
+def test_a_file_of_endless_nesting_is_told(tmp_path: Path) -> None:
+    assert "nested too deeply" in mistakes(tmp_path, "a = " + "[" * 20_000)[0]
+
+
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     text = (
         PIPELINE.replace("want = 2", "whant = 2")

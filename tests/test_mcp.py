@@ -12,7 +12,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -24,6 +25,7 @@ from research.mcp.server import Server
 from research.mcp.servers import Servers
 from research.records import Ending
 from research.settings import Settings
+from research.stages.investigate import served
 from tests.commands import environment, research
 from tests.conftest import ROOT
 from tests.loops import Loops, by_actions
@@ -587,3 +589,10 @@ def test_a_schema_is_kept_where_it_says_what_can_be_checked() -> None:
             "b": {"type": "array", "items": {"enum": ["x", 1]}, "maxItems": 3},
         },
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "read"), [('{"a": 1}', {"a": 1}), ("no JSON", None), ("[" * 100_000, None)])
+def test_an_input_that_is_no_object_is_the_one_argument(text: str, read: dict[str, Any] | None) -> None:
+    offer = SimpleNamespace(schema={"properties": {"q": {"type": "string"}}})
+    tools = cast(served.Served, SimpleNamespace(offers={"x": offer}))
+    assert served.Served.arguments(tools, "x", text) == (read or {"q": text})

@@ -202,12 +202,20 @@ def test_the_rest_of_a_row_is_carried_through(write: Write) -> None:
             {"assert": [{"type": "contains", "value": "a"}, {"type": "cost", "threshold": 1}, {"type": "latency"}]},
             ("a",),
         ),
+        ({"answer": "[" * 5_000 + "]" * 5_000}, ("[" * 5_000 + "]" * 5_000,)),
+        ({"answer": "[" * 600 + "]" * 600}, ()),
         ({"target": True, "gold": None, "ideal": {"a": 1}}, ()),
     ],
 )
 def test_reference_answers(write: Write, values: dict[str, object], expected: tuple[str, ...]) -> None:
     [row] = rows(write("a.jsonl", json.dumps({"question": "Who?", **values})))
     assert row.answers == expected
+
+
+def test_a_value_nested_too_deeply_is_told_by_its_line(write: Write) -> None:
+    deep = "[" * 600 + "]" * 600
+    file = write("a.jsonl", f'{{"question": "Who?"}}\n{{"question": "How?", "x": {deep}}}\n')
+    assert [str(one) for one in Questions(file).check().problems] == ["line 2: a value is nested too deeply"]
 
 
 def test_many_rows_are_read_at_once(write: Write) -> None:

@@ -96,6 +96,7 @@ def test_a_folders_own_file_says_nothing_about_addresses_money_or_places(folder:
         ("max_calls = 1.5", ["max_calls: it must be a whole number (it is 1.5)"]),
         ('allow_addresses = [1]', ["allow_addresses: it must be a list"]),
         ("cheap =", ["it is no TOML: Invalid value", "Mend that line"]),
+        ("cheap = " + "[" * 20_000, ["it is no TOML: it is nested too deeply"]),
         ("providers = 3", ["providers: it must hold tables such as [providers.name]"]),
         ('prices = {a = 1}', ['prices: it must hold tables such as [prices."provider:model"]']),
         ('[providers.mine]\nbase_ulr = "https://a"', ["[providers.mine] base_ulr: there is no such key", "Did you mean 'base_url'?"]),

@@ -111,7 +111,7 @@ def _parsed(state: str, now: float) -> Pace | None:
     """None for what is no state of this version's."""
     try:
         return Pace.parse(state, now)
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None
 
 

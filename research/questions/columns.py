@@ -122,15 +122,19 @@ def _asserted(kind: Any, value: Any) -> list[str]:
 
 
 def _texts(value: Any) -> list[str]:
-    if isinstance(value, list):
-        return [text for one in value for text in _texts(one)]
+    """Of a value, or of all values of a list. One that is nested too deeply to be a list of answers has none."""
     if isinstance(value, str) and value.startswith("[") and value.endswith("]"):
         import json
 
         try:
-            return _texts(json.loads(value))
-        except ValueError:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
             return [value]
+    if isinstance(value, list):
+        try:
+            return [text for one in value for text in _texts(one)]
+        except RecursionError:
+            return []
     if isinstance(value, bool) or value is None or isinstance(value, dict):
         return []
     return [str(value)]

@@ -15,6 +15,7 @@ from research.records import Question
 from research.store import digest
 
 LONGEST_ID = 200  # characters
+DEEPEST = 100  # lists and objects within each other, in one value
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class Reader:
         column = self.column if self.column is not None else question_column(values)
         if column is None or column not in values:
             return Problem(entry.line, self._unknown(values))
+        if any(map(_is_deep, values.values())):
+            return Problem(entry.line, "a value is nested too deeply")
         if not all(map(_decoded, values.values())):
             return Problem(entry.line, NO_TEXT)
         text = question_text(values[column])
@@ -108,6 +111,11 @@ def _listed(values: Mapping[str, Any]) -> str:
 
 def _called(column: str) -> str:
     return f"the question (column {column})" if column else "the question"
+
+
+def _is_deep(value: Any, levels: int = DEEPEST) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return bool(inner) and (levels == 0 or any(_is_deep(one, levels - 1) for one in inner))
 
 
 def _decoded(value: Any) -> bool:

@@ -62,7 +62,7 @@ class Served:
         """The one input of an action as the tool's arguments."""
         try:
             read = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             read = None
         if isinstance(read, dict):
             return read

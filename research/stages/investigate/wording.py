@@ -8,12 +8,12 @@ the tools of servers) have forms alone.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...prompts import Prompt
+from ...values import toml
 
 Properties = Mapping[str, Mapping[str, Any]]
 
@@ -78,7 +78,7 @@ def read(name: str, text: str) -> Wording:
     """
     if name not in ARGUMENTS:
         raise ValueError(f"there is no tool {name!r}; there are {', '.join(sorted(set(ARGUMENTS) - {*BARE}))}")
-    table = tomllib.loads(text)
+    table = toml(text)
     arguments, forms = table.pop("arguments", {}), table.pop("forms", {})
     wording = Wording(name, table.pop("description", ""), table.pop("action", ""), arguments, forms)
     if table:
