@@ -206,3 +206,12 @@ WORDS = {
 def words(kind: str) -> str:
     """What people call an error whose class, as records have it, is `kind`."""
     return WORDS.get(kind, kind)
+
+
+def first_cause(group: BaseExceptionGroup[ResearchError]) -> ResearchError:
+    """The first error in a group of failures, however deep it stands."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, ResearchError)
+    return error

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .artifacts import Artifact, Flow, first_of, likely
-from .errors import BudgetError, NotRecordedError, ResearchError
+from .errors import BudgetError, NotRecordedError, ResearchError, first_cause
 from .flights import Flights
 from .journal import Journal
 from .kinds import INPUTS, attribute, element
@@ -55,7 +55,7 @@ class Executor:
             async with self._group:
                 answer = await self._whole(Source(self.pipeline.answer))
         except* ResearchError as group:
-            raise _first(group) from None
+            raise first_cause(group) from None
         return answer
 
     def want(self, name: str) -> Flow:
@@ -198,7 +198,8 @@ class Executor:
         self.journal.write("selected", stage=stage.name, **told)
         if over and not selection.chosen:
             raise next(iter(over.values()))
-        if selection.chosen and selection != earlier and not over:
+        same = earlier is not None and selection.chosen == earlier.chosen
+        if selection.chosen and not same and not over:
             self.store.put(key, selection.data(), selection.receipt())
 
     async def _prefetch(self, step: Step, flow: Flow) -> None:
@@ -276,12 +277,3 @@ class _OfNoUse(ResearchError):
 
 def _useless(stage: Stage, artifact: Artifact) -> str | None:
     return None if stage.kind.dropped is None else stage.kind.dropped(artifact.value)
-
-
-def _first(group: BaseExceptionGroup[ResearchError]) -> ResearchError:
-    """The first cause in a group of failures."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, ResearchError)
-    return error

@@ -11,6 +11,7 @@ import pytest
 
 from research.errors import AuthError, NotRecordedError, ResearchError, WebError
 from research.ledger import as_if_cold, in_vain, paid, seconds_as_if_cold
+from research.selection import Selection
 from research.store import Store
 from tests.kinds import PIPELINE, Bench, failing, pipeline, slow
 
@@ -84,6 +85,17 @@ async def test_a_warm_run_takes_the_selection_of_the_cold_one(bench: Bench, tmp_
     assert not bench.calls
     anew = await bench.run(pipeline(tmp_path), fresh={"read"})
     assert anew.text == ONE_TO_FOUR
+
+
+async def test_a_choice_is_kept_again_only_if_other_ranks_are_chosen(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.work["read"] = failing({"https://one.example/1": 1}, Bench.read, "url")
+    await bench.run(pipeline(tmp_path))
+    telling, told = Selection.parse, {"late": {"0": ["as another version told it"]}}
+    monkeypatch.setattr(Selection, "parse", lambda data, _: telling(data, told))
+    monkeypatch.setattr(bench.store, "put", lambda *given: pytest.fail(f"put {given}"))
+    await bench.run(pipeline(tmp_path))
 
 
 async def test_stragglers_are_left_behind_when_patience_is_gone(bench: Bench, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from research.errors import (
     StoreError,
     UnknownModelError,
     UsageError,
+    first_cause,
 )
 from research.ledger import as_if_cold, paid
 from research.results import answered, failed, not_started
@@ -154,7 +155,7 @@ class Batch:
                     self._running.add(running)
                     running.add_done_callback(self._ended)
         except* ResearchError as errors:
-            raise _first(errors) from None
+            raise first_cause(errors) from None
         finally:
             looking.cancel()
         if self.stop is not None:
@@ -264,11 +265,3 @@ def cut_short_by_budget(asked: Asked) -> bool:
     """Whether something was left out of an answer for want of money, calls or time."""
     last = max(at for at, line in enumerate(asked.lines) if line["event"] == "began")
     return any(line["event"] == "dropped" and line.get("cause") == "budget" for line in asked.lines[last:])
-
-
-def _first(group: BaseExceptionGroup[ResearchError]) -> ResearchError:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, ResearchError)
-    return error
