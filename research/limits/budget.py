@@ -173,12 +173,8 @@ class Budget:
                 self._connection = accounts.opened(self.file)
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")
-            try:
+            with connection:  # commits, or rolls back
                 yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"the budget's account {self.file} can't be kept: {error}; check the disk") from error
 

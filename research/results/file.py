@@ -56,11 +56,10 @@ class Results:
         self.is_new = not path.exists()
         with _typed(path):
             self._file = _locked(path)
-            try:
+            with contextlib.ExitStack() as otherwise:
+                otherwise.callback(os.close, self._file)
                 self._end = self._read()
-            except BaseException:
-                os.close(self._file)
-                raise
+                otherwise.pop_all()
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Write a record, whole or not at all; it is with the operating system when this returns.

@@ -181,12 +181,8 @@ class Kept:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._typed():
             self._db.execute("BEGIN IMMEDIATE")
-            try:
+            with self._db:  # commits, or rolls back
                 yield self._db
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
 
     @contextlib.contextmanager
     def _typed(self) -> Iterator[None]:

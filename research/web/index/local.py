@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, TypeVar
@@ -46,11 +46,10 @@ class LocalWeb:
             raise UsageError(f"There is no index {name} ({index}): build it with `research index build FOLDER`.")
         with schema.told(index):
             self._connection = schema.connect(index, wait=5.0)
-            try:
+            with ExitStack() as otherwise:
+                otherwise.callback(self._connection.close)
                 self._source = self._begin()
-            except BaseException:
-                self._connection.close()
-                raise
+                otherwise.pop_all()
 
     def _begin(self) -> str:
         """Holds on to the index as it is now; its source."""

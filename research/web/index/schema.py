@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
@@ -52,12 +52,11 @@ def connect(path: Path, wait: float) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
-    try:
+    with ExitStack() as otherwise:
+        otherwise.callback(connection.close)
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION and _holds_something(connection):
             raise UsageError(f"{path} belongs to another program: choose another name for the index.")
-    except BaseException:
-        connection.close()
-        raise
+        otherwise.pop_all()
     return connection
 
 
